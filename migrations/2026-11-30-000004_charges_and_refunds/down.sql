@@ -1,0 +1,3 @@
+DROP TABLE balance_transactions;
+DROP TABLE refunds;
+DROP TABLE charges;

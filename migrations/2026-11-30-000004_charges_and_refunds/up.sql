@@ -1,0 +1,85 @@
+-- The rules of money hold here a second time: whatever a statement tries, refunded <= captured <= amount.
+
+CREATE TABLE charges (
+    account_id uuid NOT NULL,
+    id uuid NOT NULL,
+    request_id uuid NOT NULL,
+    status text NOT NULL CHECK (status IN ('authorised', 'captured', 'failed')),
+    amount bigint NOT NULL CHECK (amount > 0),
+    amount_captured bigint NOT NULL CHECK (amount_captured BETWEEN 0 AND amount),
+    amount_refunded bigint NOT NULL CHECK (amount_refunded BETWEEN 0 AND amount_captured),
+    currency text NOT NULL CHECK (currency ~ '^[a-z]{3}$'),
+    customer_id uuid,
+    payment_method_id uuid NOT NULL,
+    balance_transaction_id uuid,
+    decline_code text,
+    card jsonb NOT NULL,
+    description text,
+    metadata jsonb NOT NULL,
+    receipt_email text,
+    shipping jsonb,
+    statement_descriptor text,
+    statement_descriptor_suffix text,
+    user_report text CHECK (user_report IN ('fraudulent', 'safe')),
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (account_id, id),
+    FOREIGN KEY (account_id, customer_id) REFERENCES customers (account_id, id),
+    FOREIGN KEY (account_id, payment_method_id) REFERENCES payment_methods (account_id, id),
+    CONSTRAINT charges_captured_if_money_moved CHECK ((status = 'captured') = (amount_captured > 0)),
+    CONSTRAINT charges_ledger_if_captured CHECK ((status = 'captured') = (balance_transaction_id IS NOT NULL)),
+    CONSTRAINT charges_declined_if_failed CHECK ((status = 'failed') = (decline_code IS NOT NULL))
+);
+COMMENT ON TABLE charges IS 'One attempt to move money. Amounts are in the minor unit of the currency.';
+COMMENT ON COLUMN charges.amount_refunded IS 'What refunds moved back. The wire also counts the part of a hold that a partial capture released.';
+COMMENT ON COLUMN charges.card IS 'The card as it was when it was charged.';
+COMMENT ON COLUMN charges.user_report IS 'What the account thinks of the charge: fraudulent or safe.';
+
+CREATE INDEX charges_customer ON charges (account_id, customer_id, id) WHERE customer_id IS NOT NULL;
+
+CREATE TABLE refunds (
+    account_id uuid NOT NULL,
+    id uuid NOT NULL,
+    request_id uuid NOT NULL,
+    charge_id uuid NOT NULL,
+    status text NOT NULL CHECK (status IN ('pending', 'succeeded')),
+    amount bigint NOT NULL CHECK (amount > 0),
+    currency text NOT NULL,
+    customer_id uuid,
+    payment_method_id uuid NOT NULL,
+    balance_transaction_id uuid NOT NULL,
+    reason text CHECK (reason IN ('duplicate', 'fraudulent', 'requested_by_customer')),
+    metadata jsonb NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (account_id, id),
+    FOREIGN KEY (account_id, charge_id) REFERENCES charges (account_id, id)
+);
+COMMENT ON TABLE refunds IS 'Money of a captured charge on its way back.';
+COMMENT ON COLUMN refunds.customer_id IS 'The customer of the charge when it was refunded.';
+
+CREATE INDEX refunds_charge ON refunds (account_id, charge_id, id);
+
+CREATE TABLE balance_transactions (
+    account_id uuid NOT NULL,
+    id uuid NOT NULL,
+    request_id uuid NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('charge', 'refund')),
+    charge_id uuid NOT NULL,
+    refund_id uuid,
+    amount bigint NOT NULL,
+    currency text NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (account_id, id),
+    FOREIGN KEY (account_id, charge_id) REFERENCES charges (account_id, id),
+    FOREIGN KEY (account_id, refund_id) REFERENCES refunds (account_id, id),
+    CONSTRAINT balance_transactions_sign CHECK ((kind = 'charge') = (amount > 0)),
+    CONSTRAINT balance_transactions_source CHECK ((kind = 'refund') = (refund_id IS NOT NULL))
+);
+COMMENT ON TABLE balance_transactions IS 'The ledger. Rows are only ever added; the balance is their sum.';
+COMMENT ON COLUMN balance_transactions.charge_id IS 'The charge whose money moved, for a refund too.';
+
+-- A charge is captured once and a refund moves money once, whatever else goes wrong.
+CREATE UNIQUE INDEX balance_transactions_one_per_charge ON balance_transactions (account_id, charge_id) WHERE kind = 'charge';
+CREATE UNIQUE INDEX balance_transactions_one_per_refund ON balance_transactions (account_id, refund_id) WHERE kind = 'refund';
+-- The balance is summed over this index alone.
+CREATE INDEX balance_transactions_sum ON balance_transactions (account_id, currency) INCLUDE (amount);
+CREATE INDEX balance_transactions_kind ON balance_transactions (account_id, kind, id);

@@ -1,0 +1,172 @@
+//! Every rule of the data, computed again from the rows: what the tests and `oncepay audit` ask after a storm.
+//!
+//! Each rule is one statement that finds the rows which break it; a clean audit finds none. All see one moment.
+
+use std::fmt;
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::Text;
+
+/// A rule, and how to find what breaks it.
+struct Rule {
+    name: &'static str,
+    /// Selects one text column, `broken`.
+    statement: &'static str,
+}
+
+/// What an audit found.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub findings: Vec<Finding>,
+}
+
+/// A rule and the rows that break it.
+#[derive(Debug)]
+pub struct Finding {
+    pub rule: &'static str,
+    /// The first of them, as they show themselves.
+    pub broken: Vec<String>,
+}
+
+/// How many rows of a broken rule are shown.
+const SHOWN: usize = 10;
+
+#[derive(QueryableByName)]
+struct Broken {
+    #[diesel(sql_type = Text)]
+    broken: String,
+}
+
+/// Checks all rules.
+///
+/// # Errors
+/// What the statements report.
+pub fn audit(connection: &mut PgConnection) -> QueryResult<Report> {
+    connection.build_transaction().read_only().repeatable_read().run(|connection| {
+        let mut report = Report::default();
+        for rule in RULES {
+            let found =
+                diesel::sql_query(format!("{} LIMIT {SHOWN}", rule.statement)).load::<Broken>(connection)?;
+            let broken = found.into_iter().map(|row| row.broken).collect();
+            report.findings.push(Finding { rule: rule.name, broken });
+        }
+        Ok(report)
+    })
+}
+
+impl Report {
+    /// Whether every rule holds.
+    pub fn is_clean(&self) -> bool {
+        self.findings.iter().all(|finding| finding.broken.is_empty())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            let verdict = if finding.broken.is_empty() { "holds " } else { "BROKEN" };
+            writeln!(out, "{verdict}  {}", finding.rule)?;
+            for row in &finding.broken {
+                writeln!(out, "          {row}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        name: "every remembered answer has its effect",
+        // A row of an object or an event has the request's id. Every route that is remembered writes one.
+        statement: "SELECT format('%s %s', r.key, r.request_id) AS broken FROM idempotency_records r \
+             WHERE r.source = 'api' \
+               AND NOT EXISTS (SELECT FROM events x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
+               AND NOT EXISTS (SELECT FROM tokens x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id))",
+    },
+    Rule {
+        name: "every effect of a key that is remembered is of the request that was remembered",
+        statement: "SELECT format('%s: %s and %s', r.key, r.request_id, e.request_id) AS broken \
+             FROM idempotency_records r JOIN events e \
+               ON (e.account_id, e.idempotency_key) = (r.account_id, r.key) \
+             WHERE r.source = 'api' AND e.request_id <> r.request_id \
+               AND e.created_at >= r.created_at AND e.created_at < r.expires_at",
+    },
+    Rule {
+        name: "a request makes at most one charge, one refund, one customer",
+        statement: "SELECT format('%s %s times', request_id, count(*)) AS broken FROM ( \
+                 SELECT 'charge' AS noun, account_id, request_id FROM charges \
+                 UNION ALL SELECT 'refund', account_id, request_id FROM refunds \
+                 UNION ALL SELECT 'customer', account_id, request_id FROM customers) AS made \
+             GROUP BY noun, account_id, request_id HAVING count(*) > 1",
+    },
+    Rule {
+        name: "every charge has the one event of its beginning",
+        statement: "SELECT c.id::text AS broken FROM charges c LEFT JOIN events e \
+               ON (e.account_id, e.request_id) = (c.account_id, c.request_id) \
+               AND e.type = CASE c.status WHEN 'failed' THEN 'charge.failed' ELSE 'charge.succeeded' END \
+             GROUP BY c.account_id, c.id HAVING count(e.id) <> 1",
+    },
+    Rule {
+        name: "every refund has its two events",
+        statement: "SELECT r.id::text AS broken FROM refunds r LEFT JOIN events e \
+               ON (e.account_id, e.request_id) = (r.account_id, r.request_id) \
+               AND e.type IN ('refund.created', 'charge.refunded') \
+             GROUP BY r.account_id, r.id HAVING count(e.id) <> 2",
+    },
+    Rule {
+        name: "every capture after an authorisation has its event",
+        statement: "SELECT c.id::text AS broken FROM charges c \
+             JOIN balance_transactions b ON (b.account_id, b.id) = (c.account_id, c.balance_transaction_id) \
+             WHERE b.request_id <> c.request_id \
+               AND 1 <> (SELECT count(*) FROM events e WHERE (e.account_id, e.request_id) = (b.account_id, b.request_id) \
+                         AND e.type = 'charge.captured')",
+    },
+    Rule {
+        name: "refunded <= captured <= amount",
+        statement: "SELECT id::text AS broken FROM charges \
+             WHERE NOT (0 <= amount_refunded AND amount_refunded <= amount_captured AND amount_captured <= amount)",
+    },
+    Rule {
+        name: "what a charge says was refunded is the sum of its refunds",
+        statement: "SELECT c.id::text AS broken FROM charges c LEFT JOIN refunds r \
+               ON (r.account_id, r.charge_id) = (c.account_id, c.id) \
+             GROUP BY c.account_id, c.id HAVING c.amount_refunded <> coalesce(sum(r.amount), 0)",
+    },
+    Rule {
+        name: "every charge's ledger is what it captured, less what it refunded",
+        statement: "SELECT c.id::text AS broken FROM charges c LEFT JOIN balance_transactions b \
+               ON (b.account_id, b.charge_id) = (c.account_id, c.id) \
+             GROUP BY c.account_id, c.id \
+             HAVING coalesce(sum(b.amount), 0) <> c.amount_captured - c.amount_refunded \
+                 OR count(b.id) FILTER (WHERE b.currency <> c.currency) > 0",
+    },
+    Rule {
+        name: "every refund has its row of the ledger, with its amount",
+        statement: "SELECT r.id::text AS broken FROM refunds r LEFT JOIN balance_transactions b \
+               ON (b.account_id, b.refund_id) = (r.account_id, r.id) AND b.id = r.balance_transaction_id \
+             WHERE b.amount IS DISTINCT FROM -r.amount OR b.charge_id IS DISTINCT FROM r.charge_id",
+    },
+    Rule {
+        name: "the balance is the sum of captures less refunds, by account and currency",
+        statement: "SELECT format('%s %s', account_id, currency) AS broken FROM ( \
+                 SELECT account_id, currency, amount FROM balance_transactions \
+                 UNION ALL SELECT account_id, currency, amount_refunded - amount_captured FROM charges) AS both_sides \
+             GROUP BY account_id, currency HAVING sum(amount) <> 0",
+    },
+    Rule {
+        name: "a used token was used by one charge or customer",
+        statement: "SELECT t.id::text AS broken FROM tokens t \
+             WHERE t.used_at IS NULL AND EXISTS (SELECT FROM charges c \
+                 WHERE (c.account_id, c.payment_method_id) = (t.account_id, t.payment_method_id)) \
+                OR (SELECT count(*) FROM charges c JOIN payment_methods m \
+                      ON (m.account_id, m.id) = (c.account_id, c.payment_method_id) AND m.customer_id IS NULL \
+                    WHERE (c.account_id, c.payment_method_id) = (t.account_id, t.payment_method_id)) > 1",
+    },
+    Rule {
+        name: "a customer's default card is kept by that customer",
+        statement: "SELECT c.id::text AS broken FROM customers c JOIN payment_methods m \
+               ON (m.account_id, m.id) = (c.account_id, c.default_source_id) \
+             WHERE m.customer_id IS DISTINCT FROM c.id",
+    },
+];

@@ -1,0 +1,40 @@
+//! Making API keys.
+
+use chrono::{DateTime, Utc};
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+
+use super::{Credentials, queries};
+use crate::secrets::random_text;
+
+/// The key of the demo account while the server listens on loopback only.
+pub const DEMO_KEY: &str = "sk_test_oncepay_demo";
+
+/// The name of the demo account.
+pub const DEMO_ACCOUNT: &str = "demo";
+
+/// A new key. It is shown to whoever asked for it and never again.
+pub fn random() -> String {
+    format!("sk_test_{}", random_text(24))
+}
+
+/// Makes `key` a key of the account of this name, and makes the account if it is not there. Does nothing if the
+/// key works already.
+///
+/// # Errors
+/// What the statements report.
+pub fn ensure(
+    connection: &mut PgConnection,
+    account: &str,
+    key: &str,
+    now: DateTime<Utc>,
+) -> QueryResult<()> {
+    let credentials = Credentials::of_key(key);
+    connection.transaction(|connection| {
+        let account = queries::account_named(connection, account, now)?;
+        if queries::account(connection, &credentials)?.is_none() {
+            queries::insert_key(connection, account, &credentials, now)?;
+        }
+        Ok(())
+    })
+}

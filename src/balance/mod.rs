@@ -1,0 +1,176 @@
+//! The ledger and its sum.
+//!
+//! Every movement of money writes its row in the transaction that moves it. The balance is the sum of the rows over
+//! an index, and never a running total in one row, which would make all charges of an account wait for each other.
+
+pub mod handlers;
+pub mod queries;
+
+use chrono::{DateTime, Utc};
+use diesel::QueryResult;
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::auth::Account;
+use crate::charges::Charge;
+use crate::error::Error;
+use crate::refunds::Refund;
+use crate::schema::balance_transactions;
+use crate::types::cause::Request;
+use crate::types::{Amount, Cause, Currency, Id, Kind, Page, PageRequest};
+
+/// A row of the ledger; Stripe calls it a balance transaction.
+#[derive(Debug, Queryable, Selectable, Insertable)]
+#[diesel(table_name = balance_transactions, check_for_backend(Pg), treat_none_as_default_value = false)]
+pub struct BalanceTransaction {
+    pub account_id: Id<Account>,
+    pub id: Id<BalanceTransaction>,
+    pub request_id: Id<Request>,
+    pub kind: String,
+    pub charge_id: Id<Charge>,
+    pub refund_id: Option<Id<Refund>>,
+    /// Signed, in minor units: what came in is positive.
+    pub amount: i64,
+    pub currency: Currency,
+    pub created_at: DateTime<Utc>,
+}
+
+impl Kind for BalanceTransaction {
+    const PREFIX: &'static str = "txn";
+    const NOUN: &'static str = "balance transaction";
+}
+
+/// Which rows a list holds.
+#[derive(Debug, Default)]
+pub struct Filter {
+    pub currency: Option<Currency>,
+    pub kind: Option<String>,
+    pub source: Option<Source>,
+}
+
+/// What moved the money.
+#[derive(Debug, Clone, Copy)]
+pub enum Source {
+    Charge(Id<Charge>),
+    Refund(Id<Refund>),
+}
+
+/// The row of a capture: money in.
+pub fn money_in(
+    cause: &Cause,
+    id: Id<BalanceTransaction>,
+    charge: Id<Charge>,
+    amount: Amount,
+    currency: Currency,
+) -> BalanceTransaction {
+    BalanceTransaction {
+        account_id: cause.account,
+        id,
+        request_id: cause.request_id,
+        kind: "charge".to_owned(),
+        charge_id: charge,
+        refund_id: None,
+        amount: amount.minor(),
+        currency,
+        created_at: cause.now,
+    }
+}
+
+/// The row of a refund: money out.
+pub fn money_out(cause: &Cause, refund: &Refund) -> BalanceTransaction {
+    BalanceTransaction {
+        account_id: cause.account,
+        id: refund.balance_transaction_id,
+        request_id: cause.request_id,
+        kind: "refund".to_owned(),
+        charge_id: refund.charge_id,
+        refund_id: Some(refund.id),
+        amount: -refund.amount.minor(),
+        currency: refund.currency,
+        created_at: cause.now,
+    }
+}
+
+/// A row by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<BalanceTransaction, Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::find(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<BalanceTransaction>(id))
+}
+
+/// A page of the ledger, the newest first.
+///
+/// # Errors
+/// The cursor names no row.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<BalanceTransaction>>,
+    filter: &Filter,
+) -> Result<Page<BalanceTransaction>, Error> {
+    if let Some(id) = cursor
+        && queries::find(connection, cause.account, id)?.is_none()
+    {
+        return Err(Error::no_such::<BalanceTransaction>(&id.to_string(), page.cursor_name()));
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// The balance, by currency.
+///
+/// # Errors
+/// What the statement reports.
+pub fn balance(connection: &mut PgConnection, cause: &Cause) -> Result<Value, Error> {
+    let mut sums = queries::sums(connection, cause.account)?;
+    if sums.is_empty() {
+        sums.push((Currency::parse("usd").expect("a currency of ISO 4217"), 0));
+    }
+    let part = |settled: bool| -> Vec<Value> {
+        let amounts = sums.iter().map(|(currency, sum)| {
+            let amount = if settled { *sum } else { 0 };
+            json!({ "amount": amount, "currency": currency, "source_types": { "card": amount } })
+        });
+        amounts.collect()
+    };
+    Ok(json!({ "object": "balance", "available": part(true), "livemode": false, "pending": part(false) }))
+}
+
+/// The shapes of these rows.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(BalanceTransaction::shape).collect())
+}
+
+impl BalanceTransaction {
+    pub fn shape(&self) -> Value {
+        let source = self.refund_id.map_or(self.charge_id.to_string(), |refund| refund.to_string());
+        json!({
+            "id": self.id,
+            "object": "balance_transaction",
+            "amount": self.amount,
+            "available_on": self.created_at.timestamp(),
+            "balance_type": "payments",
+            "created": self.created_at.timestamp(),
+            "currency": self.currency,
+            "description": null,
+            "exchange_rate": null,
+            "fee": 0,
+            "fee_details": [],
+            "net": self.amount,
+            "reporting_category": self.kind,
+            "source": source,
+            "status": "available",
+            "type": self.kind,
+        })
+    }
+}

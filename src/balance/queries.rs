@@ -1,0 +1,80 @@
+use diesel::dsl::sql;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::BigInt;
+use uuid::Uuid;
+
+use super::{BalanceTransaction, Filter, Source};
+use crate::auth::Account;
+use crate::schema::balance_transactions;
+use crate::types::page::From;
+use crate::types::{Currency, Id, PageRequest};
+
+pub fn find(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    id: Id<BalanceTransaction>,
+) -> QueryResult<Option<BalanceTransaction>> {
+    balance_transactions::table
+        .find((account, id))
+        .select(BalanceTransaction::as_select())
+        .first(connection)
+        .optional()
+}
+
+pub fn find_all(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    ids: &[Uuid],
+) -> QueryResult<Vec<BalanceTransaction>> {
+    balance_transactions::table
+        .filter(balance_transactions::account_id.eq(account))
+        .filter(balance_transactions::id.eq_any(ids))
+        .select(BalanceTransaction::as_select())
+        .load(connection)
+}
+
+pub fn list(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    page: &PageRequest,
+    filter: &Filter,
+) -> QueryResult<Vec<BalanceTransaction>> {
+    let mut query = balance_transactions::table
+        .filter(balance_transactions::account_id.eq(account))
+        .filter(balance_transactions::id.ge(page.low()))
+        .filter(balance_transactions::id.lt(page.high()))
+        .select(BalanceTransaction::as_select())
+        .limit(page.rows_to_fetch())
+        .into_boxed();
+    if let Some(currency) = filter.currency {
+        query = query.filter(balance_transactions::currency.eq(currency));
+    }
+    if let Some(kind) = &filter.kind {
+        query = query.filter(balance_transactions::kind.eq(kind));
+    }
+    query = match filter.source {
+        None => query,
+        Some(Source::Charge(id)) => query
+            .filter(balance_transactions::charge_id.eq(id))
+            .filter(balance_transactions::kind.eq("charge")),
+        Some(Source::Refund(id)) => query
+            .filter(balance_transactions::refund_id.eq(id))
+            .filter(balance_transactions::kind.eq("refund")),
+    };
+    match page.from() {
+        From::Newest => query.order(balance_transactions::id.desc()).load(connection),
+        From::Oldest => query.order(balance_transactions::id.asc()).load(connection),
+    }
+}
+
+/// The sum of the ledger by currency, read from one index.
+pub fn sums(connection: &mut PgConnection, account: Id<Account>) -> QueryResult<Vec<(Currency, i64)>> {
+    balance_transactions::table
+        .filter(balance_transactions::account_id.eq(account))
+        .group_by(balance_transactions::currency)
+        // The sum of bigint is numeric. It fits: 92 billion payments of the largest amount would not be too much.
+        .select((balance_transactions::currency, sql::<BigInt>("sum(amount)::bigint")))
+        .order(balance_transactions::currency.asc())
+        .load(connection)
+}

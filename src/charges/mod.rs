@@ -1,0 +1,516 @@
+//! Charges: one attempt to move money from a card.
+//!
+//! | status | may become | by |
+//! |---|---|---|
+//! | – | captured, failed | create |
+//! | – | authorised, failed | create with `capture=false` |
+//! | authorised | captured | capture, within 7 days |
+//! | captured, failed | – | |
+
+pub mod handlers;
+pub mod queries;
+
+use chrono::{DateTime, Duration, Utc};
+use diesel::QueryResult;
+use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::expression::AsExpression;
+use diesel::pg::{Pg, PgConnection, PgValue};
+use diesel::prelude::*;
+use diesel::serialize::{self, Output, ToSql};
+use diesel::sql_types::Text;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::auth::Account;
+use crate::balance::{self, BalanceTransaction};
+use crate::card_network::{self, Decline, Outcome};
+use crate::customers::{self, Customer};
+use crate::error::Error;
+use crate::payment_methods::{self, Card, CardSnapshot};
+use crate::schema::charges;
+use crate::tokens::{self, Source};
+use crate::types::cause::Request;
+use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest, money};
+use crate::wire::Update;
+use crate::wire::params::{self, Email, patch_metadata};
+use crate::wire::shared::Shipping;
+
+/// How long an authorisation can be captured.
+pub const HOLD_DAYS: i64 = 7;
+
+/// A charge. Amounts are in minor units of its currency.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = charges, check_for_backend(Pg), treat_none_as_default_value = false)]
+pub struct Charge {
+    pub account_id: Id<Account>,
+    pub id: Id<Charge>,
+    pub request_id: Id<Request>,
+    pub status: Status,
+    pub amount: Amount,
+    pub amount_captured: i64,
+    pub amount_refunded: i64,
+    pub currency: Currency,
+    pub customer_id: Option<Id<Customer>>,
+    pub payment_method_id: Id<Card>,
+    pub balance_transaction_id: Option<Id<BalanceTransaction>>,
+    pub decline_code: Option<String>,
+    pub card: CardSnapshot,
+    pub description: Option<String>,
+    pub metadata: Metadata,
+    pub receipt_email: Option<String>,
+    pub shipping: Option<Shipping>,
+    pub statement_descriptor: Option<String>,
+    pub statement_descriptor_suffix: Option<String>,
+    pub user_report: Option<String>,
+    pub created_at: DateTime<Utc>,
+}
+
+impl Kind for Charge {
+    const PREFIX: &'static str = "ch";
+    const NOUN: &'static str = "charge";
+}
+
+/// Where the money is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Text)]
+pub enum Status {
+    /// Held on the card.
+    Authorised,
+    /// Moved, the captured part of it.
+    Captured,
+    /// Declined; nothing moved.
+    Failed,
+}
+
+/// What a charge is asked to be.
+pub struct CreateCharge {
+    pub amount: i64,
+    pub currency: Currency,
+    pub source: Option<Source>,
+    pub customer: Option<Id<Customer>>,
+    pub capture: bool,
+    pub description: Option<String>,
+    pub metadata: MetadataPatch,
+    pub receipt_email: Option<Email>,
+    pub shipping: Option<Shipping>,
+    pub statement_descriptor: Option<String>,
+    pub statement_descriptor_suffix: Option<String>,
+}
+
+/// What a charge is to become.
+pub struct UpdateCharge {
+    pub customer: Option<Id<Customer>>,
+    pub description: Update<String>,
+    pub metadata: MetadataPatch,
+    pub receipt_email: Update<Email>,
+    pub shipping: Update<Shipping>,
+    pub user_report: Option<Update<String>>,
+}
+
+/// How much of an authorised charge to capture.
+pub struct CaptureCharge {
+    pub amount: Option<i64>,
+    pub receipt_email: Option<Email>,
+    pub statement_descriptor: Option<String>,
+    pub statement_descriptor_suffix: Option<String>,
+}
+
+/// Which charges a list holds.
+#[derive(Debug, Default)]
+pub struct Filter {
+    pub customer: Option<Id<Customer>>,
+}
+
+/// Charges a card. A decline is no error: it leaves a failed charge, which is committed and remembered.
+///
+/// A real card network would be called between [`prepare`] and [`conclude`].
+///
+/// # Errors
+/// An amount out of bounds, no card to charge, a card that is refused, metadata beyond the limits.
+pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateCharge) -> Result<Charge, Error> {
+    let capture = create.capture;
+    let (charge, card) = prepare(connection, cause, create)?;
+    let outcome = card_network::authorise(card.test_card()?);
+    conclude(connection, cause, charge, outcome, capture)
+}
+
+/// What comes before the call of the network: the card is found or kept, and the charge is whole but for its
+/// outcome.
+fn prepare(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    create: CreateCharge,
+) -> Result<(Charge, Card), Error> {
+    let amount = params::amount(create.amount, create.currency)?;
+    let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
+    let card = card_to_charge(connection, cause, create.source, create.customer)?;
+    let charge = Charge {
+        account_id: cause.account,
+        id: cause.new_id(),
+        request_id: cause.request_id,
+        status: Status::Authorised,
+        amount,
+        amount_captured: 0,
+        amount_refunded: 0,
+        currency: create.currency,
+        customer_id: create.customer,
+        payment_method_id: card.id,
+        balance_transaction_id: None,
+        decline_code: None,
+        card: card.snapshot(),
+        description: create.description,
+        metadata,
+        receipt_email: create.receipt_email.map(|Email(email)| email),
+        shipping: create.shipping,
+        statement_descriptor: create.statement_descriptor,
+        statement_descriptor_suffix: create.statement_descriptor_suffix,
+        user_report: None,
+        created_at: cause.now,
+    };
+    Ok((charge, card))
+}
+
+/// What comes after the call of the network: the charge is written with its events and, if money moved, its row of
+/// the ledger.
+fn conclude(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    charge: Charge,
+    outcome: Outcome,
+    capture: bool,
+) -> Result<Charge, Error> {
+    match outcome {
+        Outcome::Approved if capture => {
+            let (charge, movement) = captured(cause, charge, None)?;
+            queries::insert_captured(connection, cause, &charge, &movement)?;
+            Ok(charge)
+        }
+        Outcome::Approved => {
+            queries::insert(connection, cause, &charge, "charge.succeeded")?;
+            Ok(charge)
+        }
+        Outcome::Declined(decline) => {
+            let decline_code = Some(decline.decline_code().to_owned());
+            let charge = Charge { status: Status::Failed, decline_code, ..charge };
+            queries::insert(connection, cause, &charge, "charge.failed")?;
+            Ok(charge)
+        }
+    }
+}
+
+/// The card that is meant: a source that comes along, or one that the customer keeps.
+fn card_to_charge(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    source: Option<Source>,
+    customer: Option<Id<Customer>>,
+) -> Result<Card, Error> {
+    let Some(customer) = customer else {
+        return match source {
+            Some(Source::New(card)) => payment_methods::create(connection, cause, card, None),
+            Some(Source::Token(token)) => tokens::spend(connection, cause, token, "source"),
+            Some(Source::Kept(card)) => Err(Error::invalid(
+                "source",
+                format!("{card} is kept by a customer: name the customer too, or use a token."),
+            )),
+            None => Err(Error::ParameterMissing("source".to_owned())),
+        };
+    };
+    let customer = customers::active(connection, cause, customer, "customer")?;
+    let card = match source {
+        Some(Source::Kept(card)) => card,
+        Some(Source::New(_) | Source::Token(_)) => {
+            return Err(Error::invalid(
+                "source",
+                format!(
+                    "Customer {} does not keep this card. Leave out `customer`, or add the card to the customer first.",
+                    customer.id
+                ),
+            ));
+        }
+        None => customer.default_source_id.ok_or_else(|| Error::NotAllowedNow {
+            code: Some("missing"),
+            message: "Cannot charge a customer that has no active card.".to_owned(),
+            param: Some("card"),
+        })?,
+    };
+    payment_methods::kept_by(connection, cause, customer.id, card, "source")
+}
+
+/// Captures an authorised charge, all of it or a part; the rest of the hold is released.
+///
+/// # Errors
+/// [`Error::NotFound`]; a charge that is captured, failed or expired; more than was authorised.
+pub fn capture(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    capture: CaptureCharge,
+) -> Result<Charge, Error> {
+    // Ends the race of two captures: the second waits here, and then finds the charge captured.
+    let charge = lock(connection, cause, id)?;
+    match charge.status {
+        Status::Authorised if cause.now < charge.created_at + Duration::days(HOLD_DAYS) => {}
+        Status::Authorised => {
+            return Err(Error::not_allowed(
+                "charge_expired_for_capture",
+                format!(
+                    "Charge {} was authorised more than {HOLD_DAYS} days ago, and its hold is gone.",
+                    charge.id
+                ),
+            ));
+        }
+        Status::Captured => {
+            return Err(Error::not_allowed(
+                "charge_already_captured",
+                format!("Charge {} has already been captured.", charge.id),
+            ));
+        }
+        Status::Failed => {
+            return Err(Error::NotAllowedNow {
+                code: None,
+                message: format!("Charge {} failed, so there is nothing to capture.", charge.id),
+                param: None,
+            });
+        }
+    }
+    let amount = capture.amount.map(|minor| params::part(minor, charge.currency, "amount")).transpose()?;
+    let charge = Charge {
+        receipt_email: capture.receipt_email.map(|Email(email)| email).or(charge.receipt_email),
+        statement_descriptor: capture.statement_descriptor.or(charge.statement_descriptor),
+        statement_descriptor_suffix: capture
+            .statement_descriptor_suffix
+            .or(charge.statement_descriptor_suffix),
+        ..charge
+    };
+    let (charge, movement) = captured(cause, charge, amount)?;
+    queries::update_captured(connection, cause, &charge, &movement)?;
+    Ok(charge)
+}
+
+/// The authorised charge as captured, and its row of the ledger. `None` captures all of it.
+fn captured(
+    cause: &Cause,
+    charge: Charge,
+    amount: Option<Amount>,
+) -> Result<(Charge, BalanceTransaction), Error> {
+    let amount = amount.unwrap_or(charge.amount);
+    if amount > charge.amount {
+        return Err(Error::ParameterInvalid {
+            param: "amount".to_owned(),
+            code: Some("amount_too_large"),
+            message: format!(
+                "Cannot capture {}: only {} was authorised.",
+                money::shown(amount.minor(), charge.currency),
+                money::shown(charge.amount.minor(), charge.currency)
+            ),
+        });
+    }
+    let movement = balance::money_in(cause, cause.new_id(), charge.id, amount, charge.currency);
+    let charge = Charge {
+        status: Status::Captured,
+        amount_captured: amount.minor(),
+        balance_transaction_id: Some(movement.id),
+        ..charge
+    };
+    Ok((charge, movement))
+}
+
+/// Changes what may change of a charge; never money.
+///
+/// # Errors
+/// [`Error::NotFound`], metadata beyond the limits, or a customer where there is one.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    update: UpdateCharge,
+) -> Result<Charge, Error> {
+    // Ends the race of two updates: the second merges its metadata into what the first one left.
+    let charge = lock(connection, cause, id)?;
+    let customer_id = match (update.customer, charge.customer_id) {
+        (None, customer) => customer,
+        (Some(new), Some(old)) if new == old => Some(old),
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid(
+                "customer",
+                "This charge has a customer already, which cannot change.",
+            ));
+        }
+        (Some(new), None) => Some(customers::active(connection, cause, new, "customer")?.id),
+    };
+    let charge = Charge {
+        customer_id,
+        description: update.description.applied_to(charge.description),
+        metadata: patch_metadata(&charge.metadata, &update.metadata)?,
+        receipt_email: update.receipt_email.map(|Email(email)| email).applied_to(charge.receipt_email),
+        shipping: update.shipping.applied_to(charge.shipping),
+        user_report: update.user_report.unwrap_or(Update::Keep).applied_to(charge.user_report),
+        ..charge
+    };
+    queries::update_details(connection, cause, &charge)?;
+    Ok(charge)
+}
+
+/// A charge by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::find(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<Charge>(id))
+}
+
+/// A page of charges, the newest first.
+///
+/// # Errors
+/// The cursor names no charge.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<Charge>>,
+    filter: &Filter,
+) -> Result<Page<Charge>, Error> {
+    if let Some(id) = cursor
+        && queries::find(connection, cause.account, id)?.is_none()
+    {
+        return Err(Error::no_such::<Charge>(&id.to_string(), page.cursor_name()));
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// The shapes of these charges.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(Charge::shape).collect())
+}
+
+/// Locks the row that guards the money of a charge, and reads it.
+fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::lock(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<Charge>(id))
+}
+
+impl Charge {
+    /// What refunds may still move back, in minor units.
+    pub fn refundable(&self) -> i64 {
+        self.amount_captured - self.amount_refunded
+    }
+
+    /// Why it failed, if it did.
+    pub fn decline(&self) -> Option<Decline> {
+        self.decline_code.as_deref().and_then(Decline::parse)
+    }
+
+    pub fn shape(&self) -> Value {
+        let decline = self.decline();
+        let succeeded = self.status != Status::Failed;
+        let captured = self.status == Status::Captured;
+        // A partial capture releases the rest of the hold, which the wire counts as refunded.
+        let released = if captured { self.amount.minor() - self.amount_captured } else { 0 };
+        json!({
+            "id": self.id,
+            "object": "charge",
+            "amount": self.amount,
+            "amount_captured": self.amount_captured,
+            "amount_refunded": self.amount_refunded + released,
+            "application": null,
+            "application_fee": null,
+            "application_fee_amount": null,
+            "balance_transaction": self.balance_transaction_id,
+            "billing_details": self.card.billing_details(),
+            "calculated_statement_descriptor": self.statement_descriptor.as_deref().unwrap_or("ONCEPAY"),
+            "captured": captured,
+            "created": self.created_at.timestamp(),
+            "currency": self.currency,
+            "customer": self.customer_id,
+            "description": self.description,
+            "disputed": false,
+            "failure_balance_transaction": null,
+            "failure_code": decline.map(Decline::code),
+            "failure_message": decline.map(Decline::message),
+            "fraud_details": self.user_report.as_ref().map_or(json!({}), |report| json!({ "user_report": report })),
+            "livemode": false,
+            "metadata": self.metadata,
+            "on_behalf_of": null,
+            "outcome": outcome_shape(decline),
+            "paid": succeeded,
+            "payment_intent": null,
+            "payment_method": self.payment_method_id,
+            "payment_method_details": self.card.details(self.amount.minor()),
+            "receipt_email": self.receipt_email,
+            "receipt_number": null,
+            "receipt_url": null,
+            "refunded": captured && self.refundable() == 0,
+            "review": null,
+            "shipping": self.shipping,
+            "source_transfer": null,
+            "statement_descriptor": self.statement_descriptor,
+            "statement_descriptor_suffix": self.statement_descriptor_suffix,
+            "status": if succeeded { "succeeded" } else { "failed" },
+            "transfer_data": null,
+            "transfer_group": null,
+        })
+    }
+}
+
+/// `outcome` of a charge: what the network and the issuer said.
+fn outcome_shape(decline: Option<Decline>) -> Value {
+    let (network_status, seller_message, outcome_type) = match decline {
+        None => ("approved_by_network", "Payment complete.".to_owned(), "authorized"),
+        Some(decline) => (
+            "declined_by_network",
+            format!("The bank returned the decline code `{}`.", decline.decline_code()),
+            "issuer_declined",
+        ),
+    };
+    json!({
+        "advice_code": null,
+        "network_advice_code": null,
+        "network_decline_code": null,
+        "network_status": network_status,
+        "reason": decline.map(Decline::decline_code),
+        "risk_level": "normal",
+        "risk_score": 0,
+        "seller_message": seller_message,
+        "type": outcome_type,
+    })
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Authorised => "authorised",
+            Status::Captured => "captured",
+            Status::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Status::Authorised, Status::Captured, Status::Failed]
+            .into_iter()
+            .find(|status| status.as_str() == text)
+    }
+}
+
+impl ToSql<Text, Pg> for Status {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        ToSql::<Text, Pg>::to_sql(self.as_str(), &mut out.reborrow())
+    }
+}
+
+impl FromSql<Text, Pg> for Status {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        let text = <String as FromSql<Text, Pg>>::from_sql(value)?;
+        Self::parse(&text).ok_or_else(|| format!("not a status of a charge: {text:?}").into())
+    }
+}

@@ -1,0 +1,245 @@
+//! The program: settings → database → migrate → serve, and the subcommands.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::Utc;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+
+use crate::app::{self, Clock, Shared, State};
+use crate::auth::{Credentials, keys, queries};
+use crate::config::{ApiKeyCommand, Command, CommandLine, Settings};
+use crate::db::{Database, Options, migrate::migrate};
+use crate::embedded::Cluster;
+use crate::faults::Faults;
+use crate::metrics::Metrics;
+use crate::secrets::{Secrets, random_text};
+use crate::{audit, idempotency, logs};
+
+/// What ends the program with a message.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The name of the database in the private cluster.
+const DATABASE: &str = "oncepay";
+
+/// Runs what the command line asks for.
+///
+/// # Errors
+/// Whatever makes it impossible; the text is for a person.
+pub fn run(line: CommandLine) -> Result<(), Failure> {
+    let settings = line.settings;
+    logs::init(settings.log_format);
+    match line.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve(&settings),
+        Command::Migrate => Server::reach(&settings)?.migrate(&settings),
+        Command::ApiKey(command) => api_key(&settings, &command),
+        Command::Audit => run_audit(&settings),
+        Command::Psql { arguments } => psql(&settings, &arguments),
+    }
+}
+
+/// The PostgreSQL server, and the private cluster if it is ours.
+struct Server {
+    url: String,
+    cluster: Option<Cluster>,
+}
+
+impl Server {
+    /// Reaches the server of the settings, starting the private one if none is named.
+    fn reach(settings: &Settings) -> Result<Self, Failure> {
+        if let Some(url) = &settings.database_url {
+            return Ok(Self { url: url.clone(), cluster: None });
+        }
+        make_private_directory(&settings.data_dir)?;
+        let cluster = Cluster::start(&settings.data_dir)?;
+        let mut connection = PgConnection::establish(&cluster.url("postgres"))?;
+        let there = diesel::sql_query(format!("SELECT FROM pg_database WHERE datname = '{DATABASE}'"));
+        if there.execute(&mut connection)? == 0 {
+            let made = diesel::sql_query(format!("CREATE DATABASE {DATABASE}")).execute(&mut connection);
+            // Another starter may have been faster.
+            let is_there = diesel::sql_query(format!("SELECT FROM pg_database WHERE datname = '{DATABASE}'"));
+            if is_there.execute(&mut connection)? == 0 {
+                made?;
+            }
+        }
+        Ok(Self { url: cluster.url(DATABASE), cluster: Some(cluster) })
+    }
+
+    fn migrate(&self, settings: &Settings) -> Result<(), Failure> {
+        let applied = migrate(settings.migration_url.as_deref().unwrap_or(&self.url))?;
+        if applied > 0 {
+            log::info!("applied {applied} migrations");
+        }
+        Ok(())
+    }
+
+    fn connect(&self) -> Result<PgConnection, Failure> {
+        Ok(PgConnection::establish(&self.url)?)
+    }
+}
+
+fn serve(settings: &Settings) -> Result<(), Failure> {
+    // Bound first: a taken address should be told before a server is started.
+    let listener = TcpListener::bind(settings.listen)
+        .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
+    let secrets = secrets(settings)?;
+    let server = Server::reach(settings)?;
+    server.migrate(settings)?;
+    let demo_key = match server.cluster {
+        Some(_) => Some(demo_key(&mut server.connect()?, settings)?),
+        None => None,
+    };
+    let database = Database::open(Options {
+        url: server.url.clone(),
+        pool_size: settings.pool_size(),
+        statement_cache: settings.statement_cache,
+    });
+    let state: State = Arc::new(Shared {
+        database: database.clone(),
+        secrets,
+        key_lifetime: settings.idempotency_ttl,
+        key_is_required: settings.require_idempotency_key,
+        clock: Clock::default(),
+        metrics: Metrics::default(),
+        faults: Faults::from_environment(),
+    });
+    let address = listener.local_addr()?;
+    actix_web::rt::System::new().block_on(async {
+        let http = app::serve(state.clone(), app::routes, listener, settings.workers())?;
+        let sweeper = actix_web::rt::spawn(idempotency::sweep::run(state));
+        greet(&address.to_string(), demo_key.as_deref());
+        let ended = http.await;
+        sweeper.abort();
+        database.close().await;
+        ended
+    })?;
+    if let Some(cluster) = server.cluster {
+        cluster.stop();
+    }
+    log::info!("stopped");
+    Ok(())
+}
+
+/// What a person needs to go on. It goes to standard output; the log goes to standard error.
+fn greet(address: &str, demo_key: Option<&str>) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "oncepay listens on http://{address}");
+    let _ = match demo_key {
+        Some(key) => writeln!(
+            out,
+            "The key of the demo account is {key}\n\nTry this, twice:\n\n  curl http://{address}/v1/charges -u {key}: \
+             -H 'Idempotency-Key: my-first-charge' \\\n    -d amount=2000 -d currency=usd -d source=tok_visa\n"
+        ),
+        None => writeln!(out, "Make an API key with `oncepay api-key create --account NAME`."),
+    };
+    let _ = out.flush();
+}
+
+/// The secret of the settings, or the one in the data directory, made at first use.
+fn secrets(settings: &Settings) -> Result<Secrets, Failure> {
+    if !settings.secret_key.is_empty() {
+        return Ok(Secrets::new(settings.secret_key.clone())?);
+    }
+    if settings.database_url.is_some() {
+        return Err(
+            "with a database URL, a secret is needed: set SECRET_KEY to 16 random characters or more, \
+                    the same for all instances (`openssl rand -hex 32` makes one)"
+                .into(),
+        );
+    }
+    make_private_directory(&settings.data_dir)?;
+    Ok(Secrets::new(vec![kept_secret(&settings.data_dir.join("secret-key"), || random_text(32))?])?)
+}
+
+/// The key of the demo account. It is well known while only this machine can reach the server; else it is random,
+/// and the well-known one is revoked.
+fn demo_key(connection: &mut PgConnection, settings: &Settings) -> Result<String, Failure> {
+    let now = Utc::now();
+    let key = if settings.listen.ip().is_loopback() {
+        keys::DEMO_KEY.to_owned()
+    } else {
+        queries::revoke_credentials(connection, &Credentials::of_key(keys::DEMO_KEY), now)?;
+        kept_secret(&settings.data_dir.join("demo-api-key"), keys::random)?
+    };
+    keys::ensure(connection, keys::DEMO_ACCOUNT, &key, now)?;
+    Ok(key)
+}
+
+/// The text in a file that only its owner can read, made at first use.
+fn kept_secret(path: &Path, make: impl FnOnce() -> String) -> Result<String, Failure> {
+    let unreadable = |error: io::Error| format!("cannot keep a secret in {}: {error}", path.display());
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => {
+            let secret = make();
+            file.write_all(secret.as_bytes()).and_then(|()| file.sync_all()).map_err(unreadable)?;
+            Ok(secret)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Ok(fs::read_to_string(path).map_err(unreadable)?.trim().to_owned())
+        }
+        Err(error) => Err(unreadable(error).into()),
+    }
+}
+
+fn make_private_directory(path: &Path) -> Result<(), Failure> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| format!("cannot make the data directory {}: {error}", path.display()).into())
+}
+
+fn api_key(settings: &Settings, command: &ApiKeyCommand) -> Result<(), Failure> {
+    let server = Server::reach(settings)?;
+    server.migrate(settings)?;
+    let mut connection = server.connect()?;
+    match command {
+        ApiKeyCommand::Create { account } => {
+            let key = keys::random();
+            keys::ensure(&mut connection, account, &key, Utc::now())?;
+            println!("{key}");
+            eprintln!(
+                "This is the key of the account {account}. It is not stored and will not be shown again."
+            );
+        }
+        ApiKeyCommand::List => {
+            println!("{:<36}  {:<20}  {:<20}  {:<19}  revoked", "id", "account", "key", "created");
+            for (account, key) in queries::keys(&mut connection)? {
+                let time = |time: chrono::DateTime<Utc>| time.format("%Y-%m-%d %H:%M:%S").to_string();
+                let revoked = key.revoked_at.map_or("-".to_owned(), time);
+                println!("{}  {account:<20}  {:<20}  {}  {revoked}", key.id, key.hint, time(key.created_at));
+            }
+        }
+        ApiKeyCommand::Revoke { id } => match queries::revoke(&mut connection, *id, Utc::now())? {
+            0 => return Err(format!("no key that works has the id {id}; see `oncepay api-key list`").into()),
+            _ => println!("revoked {id}"),
+        },
+    }
+    Ok(())
+}
+
+fn run_audit(settings: &Settings) -> Result<(), Failure> {
+    let server = Server::reach(settings)?;
+    server.migrate(settings)?;
+    let report = audit::audit(&mut server.connect()?)?;
+    print!("{report}");
+    if report.is_clean() { Ok(()) } else { Err("the audit found broken rules".into()) }
+}
+
+/// Replaces this program with psql; on the private cluster it stays beside it, to stop the cluster afterwards.
+fn psql(settings: &Settings, arguments: &[String]) -> Result<(), Failure> {
+    let server = Server::reach(settings)?;
+    let mut command = std::process::Command::new("psql");
+    command.arg(&server.url).args(arguments);
+    if server.cluster.is_none() {
+        return Err(format!("cannot run psql: {}", command.exec()).into());
+    }
+    let status = command.status().map_err(|error| format!("cannot run psql: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("psql ended with {status}").into()) }
+}

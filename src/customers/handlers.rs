@@ -1,0 +1,123 @@
+use actix_web::web::{self, Path};
+
+use super::{Customer, Details};
+use crate::app::Route;
+use crate::customers;
+use crate::db::{Db, Tx};
+use crate::error::Error;
+use crate::idempotency::{Answer, Policy};
+use crate::payment_methods::NewCard;
+use crate::tokens::Source;
+use crate::types::{Id, PageRequest};
+use crate::wire::{self, Nothing, Parameters, Params, Payload};
+
+const PATH: &str = "/v1/customers";
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get(PATH, || web::to(list)),
+        Route::post(PATH, Policy::KEYED, || web::to(create)),
+        Route::get("/v1/customers/{customer}", || web::to(retrieve)),
+        Route::post("/v1/customers/{customer}", Policy::KEYED, || web::to(update)),
+        Route::delete("/v1/customers/{customer}", Policy::Unkeyed, || web::to(delete)),
+    ]
+}
+
+struct CreateCustomer(Details);
+
+impl Parameters for CreateCustomer {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let source = params.take("source")?;
+        Ok(Self(details(params, source)?))
+    }
+}
+
+struct UpdateCustomer(Details);
+
+impl Parameters for UpdateCustomer {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let source: Option<Source> = params.take("source")?;
+        let card: Option<NewCard> = params.take("card")?;
+        if source.is_some() && card.is_some() {
+            return Err(Error::invalid("card", "You cannot use both `source` and `card`."));
+        }
+        let default_source = params.take("default_source")?;
+        let details = details(params, source.or(card.map(Source::New)))?;
+        Ok(Self(Details { default_source, ..details }))
+    }
+}
+
+/// What can be said of a customer both when it is made and later.
+fn details(params: &mut Params, source: Option<Source>) -> Result<Details, Error> {
+    Ok(Details {
+        address: params.update("address")?,
+        description: params.update("description")?,
+        email: params.update("email")?,
+        name: params.update("name")?,
+        phone: params.update("phone")?,
+        preferred_locales: params.update("preferred_locales")?,
+        shipping: params.update("shipping")?,
+        metadata: params.metadata()?,
+        source,
+        default_source: None,
+    })
+}
+
+struct ListCustomers {
+    page: PageRequest,
+    cursor: Option<Id<Customer>>,
+    email: Option<String>,
+}
+
+impl Parameters for ListCustomers {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let (page, cursor) = params.page()?;
+        Ok(Self { page, cursor, email: params.take("email")? })
+    }
+}
+
+async fn create(tx: Tx, body: Payload<CreateCustomer>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (CreateCustomer(details), expand) = body.parse()?;
+        let customer = customers::create(connection, cause, details)?;
+        wire::created(connection, cause, PATH, customer.shape(), &expand)
+    })
+    .await
+}
+
+async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let customer = customers::retrieve(connection, cause, &id)?;
+        wire::found(connection, cause, customer.shape(), &expand)
+    })
+    .await
+}
+
+async fn update(tx: Tx, id: Path<String>, body: Payload<UpdateCustomer>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (UpdateCustomer(details), expand) = body.parse()?;
+        let customer = customers::update(connection, cause, &id, details)?;
+        wire::found(connection, cause, customer.shape(), &expand)
+    })
+    .await
+}
+
+async fn delete(tx: Tx, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let customer = customers::delete(connection, cause, &id)?;
+        wire::found(connection, cause, customer.shape(), &expand)
+    })
+    .await
+}
+
+async fn list(db: Db, query: Payload<ListCustomers>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (list, expand) = query.parse()?;
+        let page = customers::list(connection, cause, &list.page, list.cursor, list.email.as_deref())?;
+        let shapes = page.map(|customer| customer.shape());
+        wire::listed(connection, cause, (PATH, "customer"), shapes, &expand)
+    })
+    .await
+}

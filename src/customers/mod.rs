@@ -1,0 +1,261 @@
+//! Customers: who pays, and the cards they keep.
+
+pub mod handlers;
+mod queries;
+
+use chrono::{DateTime, Utc};
+use diesel::QueryResult;
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::auth::Account;
+use crate::error::Error;
+use crate::payment_methods::{self, Card};
+use crate::schema::customers;
+use crate::tokens::{self, Source};
+use crate::types::cause::Request;
+use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
+use crate::wire::Update;
+use crate::wire::params::{Email, patch_metadata};
+use crate::wire::shared::{Address, Shipping, Texts};
+
+/// A customer. A deleted one stays, for the charges that name it.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = customers, check_for_backend(Pg), treat_none_as_default_value = false, treat_none_as_null = true)]
+#[diesel(primary_key(account_id, id))]
+pub struct Customer {
+    pub account_id: Id<Account>,
+    pub id: Id<Customer>,
+    pub request_id: Id<Request>,
+    pub default_source_id: Option<Id<Card>>,
+    pub address: Option<Address>,
+    pub description: Option<String>,
+    pub email: Option<String>,
+    pub name: Option<String>,
+    pub phone: Option<String>,
+    pub preferred_locales: Texts,
+    pub shipping: Option<Shipping>,
+    pub metadata: Metadata,
+    pub created_at: DateTime<Utc>,
+    pub deleted_at: Option<DateTime<Utc>>,
+}
+
+impl Kind for Customer {
+    const PREFIX: &'static str = "cus";
+    const NOUN: &'static str = "customer";
+}
+
+/// What a customer is to become, when it is made and when it is changed.
+pub struct Details {
+    pub address: Update<Address>,
+    pub description: Update<String>,
+    pub email: Update<Email>,
+    pub name: Update<String>,
+    pub phone: Update<String>,
+    pub preferred_locales: Update<Vec<String>>,
+    pub shipping: Update<Shipping>,
+    pub metadata: MetadataPatch,
+    /// A card to keep, which then is the default.
+    pub source: Option<Source>,
+    /// A card that is kept already.
+    pub default_source: Option<Id<Card>>,
+}
+
+/// Makes a customer.
+///
+/// # Errors
+/// Metadata beyond the limits, or a source that cannot be kept.
+pub fn create(connection: &mut PgConnection, cause: &Cause, details: Details) -> Result<Customer, Error> {
+    let blank = Customer {
+        account_id: cause.account,
+        id: cause.new_id(),
+        request_id: cause.request_id,
+        default_source_id: None,
+        address: None,
+        description: None,
+        email: None,
+        name: None,
+        phone: None,
+        preferred_locales: Texts::default(),
+        shipping: None,
+        metadata: Metadata::default(),
+        created_at: cause.now,
+        deleted_at: None,
+    };
+    let Details { source, .. } = details;
+    let details = Details { source: None, ..details };
+    let mut customer = blank.changed(details)?;
+    match source {
+        None => queries::insert(connection, cause, &customer)?,
+        Some(source) => {
+            // The card points at its customer and the customer at its default card, so the customer comes first.
+            queries::insert_silently(connection, &customer)?;
+            customer.default_source_id = Some(tokens::keep(connection, cause, source, customer.id)?.id);
+            queries::update(connection, cause, &customer, "customer.created")?;
+        }
+    }
+    Ok(customer)
+}
+
+/// Changes a customer.
+///
+/// # Errors
+/// [`Error::NotFound`], also if it is deleted; metadata beyond the limits; a source that cannot be kept.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    details: Details,
+) -> Result<Customer, Error> {
+    let customer = lock(connection, cause, id)?;
+    let Details { source, default_source, .. } = details;
+    let details = Details { source: None, default_source: None, ..details };
+    let mut customer = customer.changed(details)?;
+    if let Some(card) = default_source {
+        let card = payment_methods::kept_by(connection, cause, customer.id, card, "default_source")?;
+        customer.default_source_id = Some(card.id);
+    }
+    if let Some(source) = source {
+        customer.default_source_id = Some(tokens::keep(connection, cause, source, customer.id)?.id);
+    }
+    queries::update(connection, cause, &customer, "customer.updated")?;
+    Ok(customer)
+}
+
+/// Deletes a customer: it can no longer be changed or charged.
+///
+/// # Errors
+/// [`Error::NotFound`], also if it is deleted already.
+pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
+    let customer = lock(connection, cause, id)?;
+    let customer = Customer { deleted_at: Some(cause.now), ..customer };
+    queries::update(connection, cause, &customer, "customer.deleted")?;
+    Ok(customer)
+}
+
+/// A customer, deleted or not.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::find(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<Customer>(id))
+}
+
+/// A customer that can be charged, as `param` names it.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`], also if it is deleted.
+pub fn active(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Customer>,
+    param: &str,
+) -> Result<Customer, Error> {
+    queries::find(connection, cause.account, id)?
+        .filter(|customer| customer.deleted_at.is_none())
+        .ok_or_else(|| Error::no_such::<Customer>(&id.to_string(), param))
+}
+
+/// A page of customers that are not deleted, the newest first.
+///
+/// # Errors
+/// The cursor names no customer.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<Customer>>,
+    email: Option<&str>,
+) -> Result<Page<Customer>, Error> {
+    if let Some(id) = cursor
+        && queries::find(connection, cause.account, id)?.is_none()
+    {
+        return Err(Error::no_such::<Customer>(&id.to_string(), page.cursor_name()));
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, email)?))
+}
+
+/// The shapes of these customers.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(Customer::shape).collect())
+}
+
+/// Ends the race of two changes: the second waits, and begins from what the first one left.
+fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::lock(connection, cause.account, id)?,
+        None => None,
+    };
+    found.filter(|customer| customer.deleted_at.is_none()).ok_or_else(|| Error::not_found::<Customer>(id))
+}
+
+impl Customer {
+    /// This customer with `details` applied, but for its source.
+    fn changed(self, details: Details) -> Result<Self, Error> {
+        Ok(Self {
+            address: details.address.applied_to(self.address),
+            description: details.description.applied_to(self.description),
+            email: details.email.map(|Email(email)| email).applied_to(self.email),
+            name: details.name.applied_to(self.name),
+            phone: details.phone.applied_to(self.phone),
+            preferred_locales: details
+                .preferred_locales
+                .map(Texts)
+                .applied_to(Some(self.preferred_locales))
+                .unwrap_or_default(),
+            shipping: details.shipping.applied_to(self.shipping),
+            metadata: patch_metadata(&self.metadata, &details.metadata)?,
+            ..self
+        })
+    }
+
+    pub fn shape(&self) -> Value {
+        if self.deleted_at.is_some() {
+            return json!({ "id": self.id, "object": "customer", "deleted": true });
+        }
+        self.full_shape()
+    }
+
+    /// The customer with all its properties, deleted or not: what the event of its deletion shows.
+    fn full_shape(&self) -> Value {
+        json!({
+            "id": self.id,
+            "object": "customer",
+            "address": self.address,
+            "balance": 0,
+            "created": self.created_at.timestamp(),
+            "currency": null,
+            "default_source": self.default_source_id,
+            "delinquent": false,
+            "description": self.description,
+            "discount": null,
+            "email": self.email,
+            // Stripe's prefixes have eight characters; the end of an id is its random part.
+            "invoice_prefix": self.id.uuid().simple().to_string()[24..].to_uppercase(),
+            "invoice_settings": {
+                "custom_fields": null,
+                "default_payment_method": null,
+                "footer": null,
+                "rendering_options": null,
+            },
+            "livemode": false,
+            "metadata": self.metadata,
+            "name": self.name,
+            "next_invoice_sequence": 1,
+            "phone": self.phone,
+            "preferred_locales": self.preferred_locales,
+            "shipping": self.shipping,
+            "tax_exempt": "none",
+            "test_clock": null,
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! The database: a fixed set of threads, one for each connection of the pool, and the one way onto them.
+//!
+//! diesel blocks, actix does not, and this module is the only place where a request crosses from one to the
+//! other. It crosses once: all that a request does in the database is one job on one thread. So no await point
+//! can split a transaction, a client that hangs up changes nothing, and no request holds one connection while
+//! it waits for another. The wait for a free thread is asynchronous and ends after [`LEASE_TIMEOUT`].
+//!
+//! A handler that writes asks for [`Tx`], one that reads asks for [`Db`]. Neither knows of keys.
+
+pub mod migrate;
+mod statement;
+mod tx;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use diesel::connection::{AnsiTransactionManager, CacheSize, TransactionManager};
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::r2d2::{ConnectionManager, CustomizeConnection, Pool};
+use tokio::sync::{Semaphore, oneshot};
+
+pub use statement::{Part, Together, read_jsonb, write_json, write_jsonb};
+pub use tx::{Db, Tx};
+
+use crate::error::Error;
+
+/// The longest wait for a thread and its connection together; past it the answer is 503.
+pub const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The longest wait for a job that has begun. Statements are bounded by the server ([`BEGIN`]), so this is
+/// reached only when the server itself hangs; whether the job commits is then unknown.
+const JOB_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Opens a transaction that writes. READ COMMITTED is relied upon: each statement sees what was committed
+/// before it began, so what is read under a lock is current.
+pub const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+     SET LOCAL lock_timeout = '250ms'; SET LOCAL statement_timeout = '5s'";
+
+/// Opens a transaction that only reads.
+pub const BEGIN_READ_ONLY: &str =
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '5s'";
+
+/// How to reach the database.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub url: String,
+    pub pool_size: u32,
+    /// Off behind a pooler in transaction mode: there, one client's prepared statement can meet another's.
+    pub statement_cache: bool,
+}
+
+/// The threads and their pool. Cloning shares them; dropping the last one lets what runs end.
+#[derive(Clone)]
+pub struct Database(Arc<Threads>);
+
+struct Threads {
+    options: Options,
+    jobs: crossbeam_channel::Sender<Job>,
+    leases: Arc<Semaphore>,
+}
+
+type Job = Box<dyn FnOnce(&Pool<ConnectionManager<PgConnection>>) + Send>;
+
+impl Database {
+    /// Starts the threads. Connections are made as they are needed, so this succeeds without a server too.
+    pub fn open(options: Options) -> Self {
+        let (jobs, queue) = crossbeam_channel::unbounded::<Job>();
+        let pool = Pool::builder()
+            .max_size(options.pool_size)
+            .min_idle(Some(0))
+            .test_on_check_out(false)
+            .connection_timeout(LEASE_TIMEOUT)
+            .connection_customizer(Box::new(options.clone()))
+            // A failure is reported where it is met; the pool would repeat it every second.
+            .error_handler(Box::new(r2d2::NopErrorHandler))
+            .build_unchecked(ConnectionManager::new(&options.url));
+        for number in 0..options.pool_size {
+            let (queue, pool) = (queue.clone(), pool.clone());
+            std::thread::Builder::new()
+                .name(format!("database-{number}"))
+                .spawn(move || queue.iter().for_each(|job| job(&pool)))
+                .expect("the system has room for a few threads");
+        }
+        let leases = Arc::new(Semaphore::new(options.pool_size as usize));
+        Self(Arc::new(Threads { options, jobs, leases }))
+    }
+
+    /// Runs `work` as one job on one database thread. It ends even if this future is dropped.
+    ///
+    /// # Errors
+    /// What `work` returns; [`Error::Unavailable`] when no connection was to be had in time, and nothing ran;
+    /// [`Error::Internal`] when it panicked; [`Error::OutcomeUnknown`] when it did not end in time.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut PgConnection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let deadline = Instant::now() + LEASE_TIMEOUT;
+        let wait = tokio::time::timeout_at(deadline.into(), Arc::clone(&self.0.leases).acquire_owned());
+        let lease = match wait.await {
+            Ok(lease) => lease.expect("the semaphore is never closed"),
+            Err(_) => return Err(Error::Unavailable("no database thread was free in time".to_owned())),
+        };
+        let (answer, outcome) = oneshot::channel();
+        let job: Job = Box::new(move |pool| {
+            let time_left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            let result = match pool.get_timeout(time_left) {
+                Ok(mut connection) => catch_unwind(AssertUnwindSafe(|| work(&mut connection)))
+                    .unwrap_or_else(|panic| Err(Error::Internal(panicked(&*panic)))),
+                Err(error) => Err(Error::Unavailable(format!("no connection: {error}"))),
+            };
+            drop(lease);
+            // Nobody listens when the client has gone; what was committed stays committed.
+            let _ = answer.send(result);
+        });
+        self.0.jobs.send(job).expect("the threads live as long as the sender");
+        match tokio::time::timeout(JOB_TIMEOUT, outcome).await {
+            Ok(Ok(result)) => result,
+            _ => Err(Error::OutcomeUnknown { keyed: true, detail: "the job did not end in time".to_owned() }),
+        }
+    }
+
+    /// Waits until every job has ended. No job may be sent afterwards.
+    pub async fn close(&self) {
+        let all = u32::try_from(self.0.leases.available_permits()).unwrap_or(0).max(self.0.options.pool_size);
+        let _ = self.0.leases.acquire_many(all).await;
+        self.0.leases.close();
+    }
+
+    /// Does `statement`, the first of a job or its BEGIN; should it fail, once more on a fresh connection, since
+    /// the one from the pool may have died while it lay idle. Nothing else is ever tried twice.
+    pub fn first<T>(
+        &self,
+        connection: &mut PgConnection,
+        mut statement: impl FnMut(&mut PgConnection) -> QueryResult<T>,
+    ) -> Result<T, Error> {
+        if let Ok(value) = statement(connection) {
+            return Ok(value);
+        }
+        *connection = self.connect()?;
+        Ok(statement(connection)?)
+    }
+
+    fn connect(&self) -> Result<PgConnection, Error> {
+        let unavailable = |error: String| Error::Unavailable(format!("no connection: {error}"));
+        let mut connection =
+            PgConnection::establish(&self.0.options.url).map_err(|error| unavailable(error.to_string()))?;
+        self.0.options.on_acquire(&mut connection).map_err(|error| unavailable(error.to_string()))?;
+        Ok(connection)
+    }
+}
+
+impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Options {
+    fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
+        if !self.statement_cache {
+            connection.set_prepared_statement_cache_size(CacheSize::Disabled);
+        }
+        // error.rs knows a lock timeout by its English text. Only a superuser may set this, and only a server
+        // that was set up in another language needs it, so a refusal is no reason to stop.
+        let _ = diesel::sql_query("SET lc_messages = 'C'").execute(connection);
+        Ok(())
+    }
+}
+
+/// Begins a transaction with `sql`, through diesel's manager, so that a nested `transaction()` is a savepoint.
+///
+/// # Errors
+/// What the statement reports.
+pub fn begin(connection: &mut PgConnection, sql: &str) -> QueryResult<()> {
+    AnsiTransactionManager::begin_transaction_sql(connection, sql)
+}
+
+/// Commits.
+///
+/// # Errors
+/// [`Error::OutcomeUnknown`] if the connection broke, since the server may have committed before; else what
+/// the server said, after a rollback.
+pub fn commit(connection: &mut PgConnection, keyed: bool) -> Result<(), Error> {
+    use diesel::result::DatabaseErrorKind::{ClosedConnection, UnableToSendCommand, Unknown};
+    use diesel::result::Error::{BrokenTransactionManager, DatabaseError, RollbackErrorOnCommit};
+    AnsiTransactionManager::commit_transaction(connection).map_err(|error| match &error {
+        RollbackErrorOnCommit { .. }
+        | BrokenTransactionManager
+        | DatabaseError(ClosedConnection | UnableToSendCommand | Unknown, _) => {
+            Error::OutcomeUnknown { keyed, detail: format!("COMMIT: {error}") }
+        }
+        _ => Error::from(error),
+    })
+}
+
+/// Rolls back. A connection on which that fails is dropped by the pool, and the server then does the same.
+pub fn rollback(connection: &mut PgConnection) {
+    let _ = AnsiTransactionManager::rollback_transaction(connection);
+}
+
+/// What a panic said, for the log.
+pub fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("with a value that is no text"))
+}

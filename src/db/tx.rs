@@ -1,0 +1,131 @@
+//! What a handler asks for: [`Tx`] to write, [`Db`] to read.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpMessage, HttpRequest};
+use diesel::pg::PgConnection;
+
+use super::{BEGIN_READ_ONLY, begin, rollback};
+use crate::app::State;
+use crate::auth;
+use crate::error::Error;
+use crate::idempotency::{self, Answer, Call, Outcome};
+use crate::logs::Trace;
+use crate::types::Cause;
+
+/// The one transaction of a request that writes. It is given to the handler once and used up by
+/// [`Tx::run`], so a request cannot write in two transactions.
+pub struct Tx(Ticket);
+
+/// The one read-only transaction of a request that reads.
+pub struct Db(Ticket);
+
+/// What the middleware left for the handler.
+struct Ticket {
+    call: Call,
+    state: State,
+    trace: Trace,
+}
+
+impl Tx {
+    /// Runs `work` as the effect of this request: exactly once for its key, and remembered if it commits.
+    ///
+    /// `Ok` commits, whatever status the answer has; `Err` rolls back and leaves nothing.
+    ///
+    /// # Errors
+    /// What `work` returns, and all that can stand in its way; see [`idempotency::execute`].
+    pub async fn run(
+        self,
+        work: impl FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error> + Send + 'static,
+    ) -> Result<Answer, Error> {
+        let Ticket { call, state, trace } = self.0;
+        let keyed = call.claim.is_some();
+        let job_state = state.clone();
+        let done = state
+            .database
+            .run(move |connection| Ok(idempotency::execute(&job_state, connection, &call, work)));
+        let done = match done.await {
+            Ok(done) => done,
+            Err(Error::OutcomeUnknown { detail, .. }) => return Err(Error::OutcomeUnknown { keyed, detail }),
+            Err(error) => return Err(error),
+        };
+        trace.account(done.account);
+        trace.outcome(done.outcome);
+        if matches!(done.outcome, Outcome::Executed | Outcome::Expired | Outcome::Replayed) {
+            trace.committed();
+        }
+        done.answer
+    }
+}
+
+impl Db {
+    /// Runs `work` in a read-only transaction, so a handler that reads cannot write by mistake.
+    ///
+    /// # Errors
+    /// What `work` returns, an unknown API key, or no database.
+    pub async fn read(
+        self,
+        work: impl FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error> + Send + 'static,
+    ) -> Result<Answer, Error> {
+        let Ticket { call, state, trace } = self.0;
+        let database = state.database.clone();
+        let (account, answer) = state
+            .database
+            .run(move |connection| {
+                let account = database
+                    .first(connection, |connection| auth::queries::account(connection, &call.credentials))?
+                    .ok_or_else(|| call.credentials.unknown())?;
+                let cause = call.cause(account);
+                database.first(connection, |connection| begin(connection, BEGIN_READ_ONLY))?;
+                let answer = work(connection, &cause);
+                rollback(connection);
+                Ok((account, answer))
+            })
+            .await?;
+        trace.account(Some(account));
+        answer
+    }
+}
+
+impl Ticket {
+    /// Takes what [`idempotency::guard`] left. It is gone afterwards, so that a handler cannot take it twice.
+    fn take(request: &HttpRequest) -> Result<Self, Error> {
+        let missing = |what: &str| {
+            Error::Internal(format!(
+                "{} asked for its transaction, but {what}: is the route in the table of routes, mounted by app.rs, \
+                 and does its handler ask once?",
+                request.path()
+            ))
+        };
+        let call = request.extensions_mut().remove::<Call>().ok_or_else(|| missing("no call was left"))?;
+        let trace =
+            request.extensions().get::<Trace>().cloned().ok_or_else(|| missing("no trace was begun"))?;
+        let state = request.app_data::<State>().cloned().ok_or_else(|| missing("the app has no state"))?;
+        Ok(Self { call, state, trace })
+    }
+}
+
+impl FromRequest for Tx {
+    type Error = Error;
+    type Future = Ready<Result<Self, Error>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Ticket::take(request).and_then(|ticket| {
+            if ticket.call.writes {
+                Ok(Self(ticket))
+            } else {
+                Err(Error::Internal("a route without a policy asked to write".to_owned()))
+            }
+        }))
+    }
+}
+
+impl FromRequest for Db {
+    type Error = Error;
+    type Future = Ready<Result<Self, Error>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Ticket::take(request).map(Self))
+    }
+}

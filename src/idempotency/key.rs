@@ -1,0 +1,162 @@
+//! The header `Idempotency-Key`.
+//!
+//! The IETF draft `idempotency-key-header` makes it a structured-field string (RFC 9651), `"abc"`; Stripe's SDKs
+//! send it bare, `abc`. Both are the same key here.
+
+use std::fmt;
+
+use actix_web::http::header::HeaderMap;
+
+/// The header's name.
+pub const HEADER: &str = "Idempotency-Key";
+
+/// The longest key, in characters.
+pub const MAX_CHARACTERS: usize = 255;
+
+/// A key: 1–255 visible ASCII characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key(String);
+
+/// Why a header is no key. The text is the rest of a sentence that begins with the header's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    #[error("is empty")]
+    Empty,
+    #[error("is longer than {MAX_CHARACTERS} characters")]
+    TooLong,
+    #[error("has a space, a control character or one that is not ASCII")]
+    Character,
+    #[error("was sent more than once")]
+    Repeated,
+    #[error("has a quote that is not closed, or that closes too early")]
+    Quote,
+    #[error("has parameters, which a key cannot have")]
+    Parameters,
+}
+
+impl Key {
+    /// The key of a request, if it has one.
+    ///
+    /// # Errors
+    /// The header twice, or a value that is no key.
+    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, KeyError> {
+        let mut values = headers.get_all(HEADER);
+        let Some(value) = values.next() else { return Ok(None) };
+        if values.next().is_some() {
+            return Err(KeyError::Repeated);
+        }
+        Self::parse(value.as_bytes()).map(Some)
+    }
+
+    /// Reads a key, bare or as a structured-field string. HTTP has already taken white space off both ends.
+    ///
+    /// # Errors
+    /// See [`KeyError`].
+    pub fn parse(value: &[u8]) -> Result<Self, KeyError> {
+        let text = match value {
+            [b'"', rest @ ..] => unquoted(rest)?,
+            bare => bare.to_vec(),
+        };
+        if text.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        if !text.iter().all(u8::is_ascii_graphic) {
+            return Err(KeyError::Character);
+        }
+        if text.len() > MAX_CHARACTERS {
+            return Err(KeyError::TooLong);
+        }
+        Ok(Self(String::from_utf8(text).expect("visible ASCII")))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The text of a structured-field string whose opening quote is gone: `\"` and `\\` are the only escapes.
+fn unquoted(value: &[u8]) -> Result<Vec<u8>, KeyError> {
+    let mut text = Vec::with_capacity(value.len());
+    let mut bytes = value.iter();
+    loop {
+        match bytes.next() {
+            None => return Err(KeyError::Quote),
+            Some(b'"') => break,
+            Some(b'\\') => match bytes.next() {
+                Some(escaped @ (b'"' | b'\\')) => text.push(*escaped),
+                _ => return Err(KeyError::Quote),
+            },
+            Some(byte) => text.push(*byte),
+        }
+    }
+    match bytes.as_slice() {
+        [] => Ok(text),
+        [b';', ..] => Err(KeyError::Parameters),
+        _ => Err(KeyError::Quote),
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_bare_key_and_its_quoted_form_are_the_same() {
+        let bare = Key::parse(b"abc").unwrap();
+        assert_eq!(Key::parse(br#""abc""#), Ok(bare));
+        assert_eq!(Key::parse(br#""a\"b\\c""#).unwrap().as_str(), r#"a"b\c"#);
+        assert_eq!(Key::parse(br#"a"b"#).unwrap().as_str(), r#"a"b"#);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_by_its_reason() {
+        let long = vec![b'k'; 256];
+        let cases: [(&[u8], KeyError); 14] = [
+            (b"", KeyError::Empty),
+            (br#""""#, KeyError::Empty),
+            (&long, KeyError::TooLong),
+            (b"a b", KeyError::Character),
+            (b"a\tb", KeyError::Character),
+            (b"a\x7f", KeyError::Character),
+            ("clé".as_bytes(), KeyError::Character),
+            (b"\xff\xfe", KeyError::Character),
+            (br#""a b""#, KeyError::Character),
+            (br#""abc"#, KeyError::Quote),
+            (br#"""#, KeyError::Quote),
+            (br#""a\nb""#, KeyError::Quote),
+            (br#""abc"d"#, KeyError::Quote),
+            (br#""abc";p=1"#, KeyError::Parameters),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(Key::parse(value), Err(expected), "{:?}", String::from_utf8_lossy(value));
+        }
+        assert!(Key::parse(&long[..255]).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn every_visible_key_survives_quoting(text in "[!-~]{1,255}") {
+            let quoted = format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+            let expected = Key(text.clone());
+            prop_assert_eq!(Key::parse(quoted.as_bytes()), Ok(expected.clone()));
+            if !text.starts_with('"') {
+                prop_assert_eq!(Key::parse(text.as_bytes()), Ok(expected));
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(key) = Key::parse(&bytes) {
+                prop_assert!((1..=255).contains(&key.as_str().len()));
+            }
+        }
+    }
+}

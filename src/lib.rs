@@ -1,0 +1,57 @@
+//! oncepay: a Stripe-compatible payments service on PostgreSQL, and a reference implementation of idempotency.
+//!
+//! # The law
+//!
+//! *An answer is remembered exactly when its effect is committed.* One PostgreSQL transaction holds the claim on the
+//! `Idempotency-Key`, every write of the handler, and the stored answer. A request is done or not done; it can
+//! never be half done. There is no lock timeout to tune for crashes and no cleanup after them, because the database
+//! does both.
+//!
+//! # The path of `POST /v1/charges`
+//!
+//! 1. [`app`]: the table of routes says that it is keyed, so [`idempotency::guard`] stands around its handler.
+//! 2. [`logs::trace`] gives the request its id and, in the end, its line in the log.
+//! 3. [`idempotency::guard`] reads the API key, the idempotency key and the body, and leaves a [`idempotency::Call`].
+//! 4. [`charges::handlers`] asks for a [`db::Tx`] and hands it one closure: parse, one call, answer.
+//! 5. [`db::Tx::run`] takes the request to a database thread, once.
+//! 6. [`idempotency::execute`] does the protocol there: look up, begin, claim, look again, *the closure*, remember,
+//!    commit.
+//! 7. The closure is [`charges::create`]: the card is found or kept, [`card_network::authorise`] decides, and the charge
+//!    is written with its events and its row of the ledger in one statement of [`charges::queries`].
+//!
+//! # The modules, in reading order
+//!
+//! [`idempotency`] · [`db`] · [`charges`] · [`refunds`] · [`customers`] · [`tokens`] · [`payment_methods`] · [`balance`] ·
+//! [`events`] · [`card_network`] · [`types`] · [`wire`] · [`error`] · [`auth`] · [`secrets`] · [`app`] · [`logs`] ·
+//! [`metrics`] · [`audit`] · [`config`] · [`cli`] · [`embedded`] · [`faults`]
+//!
+//! # Simplifications, confessed
+//!
+//! The card network is a pure function; a real one would be a call over HTTP, which no transaction can roll back, and
+//! would stand between the two halves of [`charges::create`]. Money is available at once, fees are zero, and nothing
+//! is ever paid out.
+
+pub mod app;
+pub mod audit;
+pub mod auth;
+pub mod balance;
+pub mod card_network;
+pub mod charges;
+pub mod cli;
+pub mod config;
+pub mod customers;
+pub mod db;
+pub mod embedded;
+pub mod error;
+pub mod events;
+pub mod faults;
+pub mod idempotency;
+pub mod logs;
+pub mod metrics;
+pub mod payment_methods;
+pub mod refunds;
+pub mod schema;
+pub mod secrets;
+pub mod tokens;
+pub mod types;
+pub mod wire;

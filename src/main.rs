@@ -1,0 +1,15 @@
+//! The program is the library and this.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match oncepay::cli::run(oncepay::config::CommandLine::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("oncepay: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Figures for machines: `/metrics`, and whether the process lives (`/healthz`) and reaches its database
+//! (`/readyz`). They need no credentials and touch no data.
+
+use std::time::Duration;
+
+use actix_web::http::Method;
+use actix_web::web;
+use actix_web::{HttpRequest, HttpResponse};
+use diesel::dsl::sql;
+use diesel::prelude::*;
+use diesel::sql_types::Bool;
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
+};
+
+use crate::app::State;
+use crate::error::Error;
+use crate::idempotency::Outcome;
+
+/// The counters, in a registry of their own, so that tests do not share them.
+pub struct Metrics {
+    registry: Registry,
+    requests: IntCounterVec,
+    seconds: HistogramVec,
+    outcomes: [IntCounter; Outcome::ALL.len()],
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let registry = Registry::new();
+        let requests = IntCounterVec::new(
+            Opts::new("oncepay_requests_total", "Answered requests."),
+            &["method", "route", "status"],
+        )
+        .expect("the names are valid");
+        let seconds = HistogramVec::new(
+            HistogramOpts::new("oncepay_request_seconds", "Time from a request's head to its answer's.")
+                .buckets(vec![
+                    0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1.0, 2.0, 5.0,
+                ]),
+            &["method", "route"],
+        )
+        .expect("the names are valid");
+        let by_outcome = IntCounterVec::new(
+            Opts::new("oncepay_idempotency_total", "Requests that write, by what became of them."),
+            &["outcome"],
+        )
+        .expect("the names are valid");
+        let outcomes = Outcome::ALL.map(|outcome| by_outcome.with_label_values(&[outcome.as_str()]));
+        for collector in [
+            Box::new(requests.clone()) as Box<dyn prometheus::core::Collector>,
+            Box::new(seconds.clone()),
+            Box::new(by_outcome),
+        ] {
+            registry.register(collector).expect("each is registered once");
+        }
+        Self { registry, requests, seconds, outcomes }
+    }
+}
+
+impl Metrics {
+    pub fn request(&self, method: &str, route: &str, status: u16, latency: Duration) {
+        self.requests.with_label_values(&[method, route, &status.to_string()]).inc();
+        self.seconds.with_label_values(&[method, route]).observe(latency.as_secs_f64());
+    }
+
+    pub fn outcome(&self, outcome: Outcome) {
+        self.outcomes[outcome as usize].inc();
+    }
+
+    fn text(&self) -> String {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text).expect("metrics are text");
+        String::from_utf8(text).expect("metrics are text")
+    }
+}
+
+/// A method as a label: whatever else a client invents is one label, so that it cannot fill the memory.
+pub fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::OPTIONS => "OPTIONS",
+        _ => "OTHER",
+    }
+}
+
+pub fn mount(config: &mut web::ServiceConfig) {
+    config.route("/metrics", web::get().to(metrics));
+    config.route("/healthz", web::get().to(healthz));
+    config.route("/readyz", web::get().to(readyz));
+}
+
+async fn metrics(request: HttpRequest) -> Result<HttpResponse, Error> {
+    let state = state(&request)?;
+    Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(state.metrics.text()))
+}
+
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// 200 if the database answers, else 503.
+async fn readyz(request: HttpRequest) -> Result<&'static str, Error> {
+    let state = state(&request)?;
+    let database = state.database.clone();
+    state
+        .database
+        .run(move |connection| {
+            database.first(connection, |connection| {
+                diesel::select(sql::<Bool>("true")).get_result::<bool>(connection)
+            })
+        })
+        .await?;
+    Ok("ok\n")
+}
+
+fn state(request: &HttpRequest) -> Result<State, Error> {
+    request.app_data::<State>().cloned().ok_or_else(|| Error::Internal("the app has no state".to_owned()))
+}

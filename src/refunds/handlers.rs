@@ -1,0 +1,106 @@
+use actix_web::web::{self, Path};
+
+use super::{CreateRefund, Filter, Refund};
+use crate::app::Route;
+use crate::db::{Db, Tx};
+use crate::error::Error;
+use crate::idempotency::{Answer, Policy};
+use crate::refunds;
+use crate::types::{Id, MetadataPatch, PageRequest};
+use crate::wire::params::NotYet;
+use crate::wire::{self, Nothing, Parameters, Params, Payload};
+
+const PATH: &str = "/v1/refunds";
+
+const REASONS: [&str; 3] = ["duplicate", "fraudulent", "requested_by_customer"];
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get(PATH, || web::to(list)),
+        Route::post(PATH, Policy::KEYED, || web::to(create)),
+        Route::get("/v1/refunds/{refund}", || web::to(retrieve)),
+        Route::post("/v1/refunds/{refund}", Policy::KEYED, || web::to(update)),
+    ]
+}
+
+impl Parameters for CreateRefund {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        params.take::<NotYet>("payment_intent")?;
+        let charge = params.take("charge")?.ok_or_else(|| Error::ParameterInvalid {
+            param: "charge".to_owned(),
+            code: Some("parameter_missing"),
+            message:
+                "One of the following params should be provided for this request: payment_intent or charge."
+                    .to_owned(),
+        })?;
+        let reason: Option<String> = params.take("reason")?;
+        if reason.as_deref().is_some_and(|reason| !REASONS.contains(&reason)) {
+            return Err(Error::invalid(
+                "reason",
+                format!("Invalid reason: must be one of {}.", REASONS.join(", ")),
+            ));
+        }
+        Ok(Self { charge, amount: params.take("amount")?, reason, metadata: params.metadata()? })
+    }
+}
+
+struct UpdateRefund {
+    metadata: MetadataPatch,
+}
+
+impl Parameters for UpdateRefund {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self { metadata: params.metadata()? })
+    }
+}
+
+struct ListRefunds {
+    page: PageRequest,
+    cursor: Option<Id<Refund>>,
+    filter: Filter,
+}
+
+impl Parameters for ListRefunds {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let (page, cursor) = params.page()?;
+        params.take::<NotYet>("payment_intent")?;
+        Ok(Self { page, cursor, filter: Filter { charge: params.take("charge")? } })
+    }
+}
+
+async fn create(tx: Tx, body: Payload<CreateRefund>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (create, expand) = body.parse()?;
+        let refund = refunds::create(connection, cause, create)?;
+        wire::created(connection, cause, PATH, refund.shape(), &expand)
+    })
+    .await
+}
+
+async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let refund = refunds::retrieve(connection, cause, &id)?;
+        wire::found(connection, cause, refund.shape(), &expand)
+    })
+    .await
+}
+
+async fn update(tx: Tx, id: Path<String>, body: Payload<UpdateRefund>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (update, expand) = body.parse()?;
+        let refund = refunds::update(connection, cause, &id, &update.metadata)?;
+        wire::found(connection, cause, refund.shape(), &expand)
+    })
+    .await
+}
+
+async fn list(db: Db, query: Payload<ListRefunds>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (list, expand) = query.parse()?;
+        let page = refunds::list(connection, cause, &list.page, list.cursor, &list.filter)?;
+        let shapes = page.map(|refund| refund.shape());
+        wire::listed(connection, cause, (PATH, "refund"), shapes, &expand)
+    })
+    .await
+}

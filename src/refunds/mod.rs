@@ -1,0 +1,212 @@
+//! Refunds: money of a captured charge on its way back.
+
+pub mod handlers;
+mod queries;
+
+use chrono::{DateTime, Utc};
+use diesel::QueryResult;
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::auth::Account;
+use crate::balance::{self, BalanceTransaction};
+use crate::card_network;
+use crate::charges::{self, Charge, Status};
+use crate::customers::Customer;
+use crate::error::Error;
+use crate::payment_methods::Card;
+use crate::schema::refunds;
+use crate::types::cause::Request;
+use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest, money};
+use crate::wire::params::{self, patch_metadata};
+
+/// A refund.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = refunds, check_for_backend(Pg), treat_none_as_default_value = false)]
+pub struct Refund {
+    pub account_id: Id<Account>,
+    pub id: Id<Refund>,
+    pub request_id: Id<Request>,
+    pub charge_id: Id<Charge>,
+    pub status: String,
+    pub amount: Amount,
+    pub currency: Currency,
+    pub customer_id: Option<Id<Customer>>,
+    pub payment_method_id: Id<Card>,
+    pub balance_transaction_id: Id<BalanceTransaction>,
+    pub reason: Option<String>,
+    pub metadata: Metadata,
+    pub created_at: DateTime<Utc>,
+}
+
+impl Kind for Refund {
+    const PREFIX: &'static str = "re";
+    const NOUN: &'static str = "refund";
+}
+
+/// What a refund is asked to be.
+pub struct CreateRefund {
+    pub charge: Id<Charge>,
+    /// What is left of the charge, if none is given.
+    pub amount: Option<i64>,
+    pub reason: Option<String>,
+    pub metadata: MetadataPatch,
+}
+
+/// Which refunds a list holds.
+#[derive(Debug, Default)]
+pub struct Filter {
+    pub charge: Option<Id<Charge>>,
+}
+
+/// Moves money back.
+///
+/// # Errors
+/// No such charge; a charge that failed, was not captured or has nothing left; more than what is left.
+pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund) -> Result<Refund, Error> {
+    // Ends the race of two refunds: the second waits here, and then sees what the first one took.
+    let charge = charges::queries::lock(connection, cause.account, create.charge)?
+        .ok_or_else(|| Error::no_such::<Charge>(&create.charge.to_string(), "charge"))?;
+    let amount = amount_to_refund(&charge, create.amount)?;
+    let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
+    let at_once = card_network::by_name(&charge.card.test_card).is_none_or(card_network::refunds_at_once);
+    let refund = Refund {
+        account_id: cause.account,
+        id: cause.new_id(),
+        request_id: cause.request_id,
+        charge_id: charge.id,
+        status: if at_once { "succeeded" } else { "pending" }.to_owned(),
+        amount,
+        currency: charge.currency,
+        customer_id: charge.customer_id,
+        payment_method_id: charge.payment_method_id,
+        balance_transaction_id: cause.new_id(),
+        reason: create.reason,
+        metadata,
+        created_at: cause.now,
+    };
+    let charge = Charge { amount_refunded: charge.amount_refunded + amount.minor(), ..charge };
+    queries::insert(connection, cause, &refund, &balance::money_out(cause, &refund), &charge)?;
+    Ok(refund)
+}
+
+fn amount_to_refund(charge: &Charge, asked: Option<i64>) -> Result<Amount, Error> {
+    match charge.status {
+        Status::Captured => {}
+        Status::Authorised | Status::Failed => {
+            let why = if charge.status == Status::Failed { "failed" } else { "has not been captured" };
+            return Err(Error::NotAllowedNow {
+                code: None,
+                message: format!("Charge {} {why}, so there is nothing to refund.", charge.id),
+                param: Some("charge"),
+            });
+        }
+    }
+    let left = charge.refundable();
+    if left == 0 {
+        return Err(Error::not_allowed(
+            "charge_already_refunded",
+            format!("Charge {} has already been refunded.", charge.id),
+        ));
+    }
+    let amount = params::part(asked.unwrap_or(left), charge.currency, "amount")?;
+    if amount.minor() > left {
+        return Err(Error::ParameterInvalid {
+            param: "amount".to_owned(),
+            code: None,
+            message: format!(
+                "Refund amount ({}) is greater than unrefunded amount on charge ({}).",
+                money::shown(amount.minor(), charge.currency),
+                money::shown(left, charge.currency)
+            ),
+        });
+    }
+    Ok(amount)
+}
+
+/// Changes the metadata of a refund.
+///
+/// # Errors
+/// [`Error::NotFound`], or metadata beyond the limits.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    metadata: &MetadataPatch,
+) -> Result<Refund, Error> {
+    // Ends the race of two updates: the second merges its metadata into what the first one left.
+    let found = match Id::parse(id) {
+        Some(id) => queries::lock(connection, cause.account, id)?,
+        None => None,
+    };
+    let refund = found.ok_or_else(|| Error::not_found::<Refund>(id))?;
+    let refund = Refund { metadata: patch_metadata(&refund.metadata, metadata)?, ..refund };
+    queries::update_metadata(connection, cause, &refund)?;
+    Ok(refund)
+}
+
+/// A refund by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Refund, Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::find(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<Refund>(id))
+}
+
+/// A page of refunds, the newest first.
+///
+/// # Errors
+/// The cursor names no refund.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<Refund>>,
+    filter: &Filter,
+) -> Result<Page<Refund>, Error> {
+    if let Some(id) = cursor
+        && queries::find(connection, cause.account, id)?.is_none()
+    {
+        return Err(Error::no_such::<Refund>(&id.to_string(), page.cursor_name()));
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// The shapes of these refunds.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(Refund::shape).collect())
+}
+
+impl Refund {
+    pub fn shape(&self) -> Value {
+        json!({
+            "id": self.id,
+            "object": "refund",
+            "amount": self.amount,
+            "balance_transaction": self.balance_transaction_id,
+            "charge": self.charge_id,
+            "created": self.created_at.timestamp(),
+            "currency": self.currency,
+            "customer": self.customer_id,
+            "destination_details": { "card": { "type": "refund" }, "type": "card" },
+            "livemode": false,
+            "metadata": self.metadata,
+            "payment_intent": null,
+            "payment_method": self.payment_method_id,
+            "reason": self.reason,
+            "receipt_number": null,
+            "source_transfer_reversal": null,
+            "status": self.status,
+            "transfer_reversal": null,
+        })
+    }
+}

@@ -1,0 +1,116 @@
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use diesel::query_builder::{AstPass, QueryFragment, QueryId};
+use diesel::sql_types::{BigInt, Uuid as SqlUuid};
+use uuid::Uuid;
+
+use super::{Filter, Refund};
+use crate::auth::Account;
+use crate::balance::BalanceTransaction;
+use crate::charges::Charge;
+use crate::db::{Part, Together};
+use crate::events;
+use crate::schema::{balance_transactions, refunds};
+use crate::types::page::From;
+use crate::types::{Cause, Id, PageRequest};
+
+/// Inserts a refund with its row of the ledger and its events, and takes it off the charge.
+pub fn insert(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    refund: &Refund,
+    movement: &BalanceTransaction,
+    charge: &Charge,
+) -> QueryResult<()> {
+    let insert = diesel::insert_into(refunds::table).values(refund);
+    let ledger = diesel::insert_into(balance_transactions::table).values(movement);
+    let events =
+        events::of(cause, &[("refund.created", &refund.shape()), ("charge.refunded", &charge.shape())]);
+    let take_off =
+        TakeOff { account: charge.account_id, charge: charge.id, amount_refunded: charge.amount_refunded };
+    let parts = (Part::new("refund", insert), Part::new("ledger", ledger), Part::new("charge", take_off));
+    Together::new(parts, events).execute(connection).map(drop)
+}
+
+/// Stores the metadata of a refund, with its event.
+pub fn update_metadata(connection: &mut PgConnection, cause: &Cause, refund: &Refund) -> QueryResult<()> {
+    let update = diesel::update(refunds::table.find((refund.account_id, refund.id)))
+        .set(refunds::metadata.eq(&refund.metadata));
+    let events = events::of(cause, &[("refund.updated", &refund.shape())]);
+    Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
+}
+
+pub fn find(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    id: Id<Refund>,
+) -> QueryResult<Option<Refund>> {
+    refunds::table.find((account, id)).select(Refund::as_select()).first(connection).optional()
+}
+
+pub fn lock(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    id: Id<Refund>,
+) -> QueryResult<Option<Refund>> {
+    refunds::table
+        .find((account, id))
+        .select(Refund::as_select())
+        .for_no_key_update()
+        .first(connection)
+        .optional()
+}
+
+pub fn find_all(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    ids: &[Uuid],
+) -> QueryResult<Vec<Refund>> {
+    refunds::table
+        .filter(refunds::account_id.eq(account))
+        .filter(refunds::id.eq_any(ids))
+        .select(Refund::as_select())
+        .load(connection)
+}
+
+pub fn list(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    page: &PageRequest,
+    filter: &Filter,
+) -> QueryResult<Vec<Refund>> {
+    let mut query = refunds::table
+        .filter(refunds::account_id.eq(account))
+        .filter(refunds::id.ge(page.low()))
+        .filter(refunds::id.lt(page.high()))
+        .select(Refund::as_select())
+        .limit(page.rows_to_fetch())
+        .into_boxed();
+    if let Some(charge) = filter.charge {
+        query = query.filter(refunds::charge_id.eq(charge));
+    }
+    match page.from() {
+        From::Newest => query.order(refunds::id.desc()).load(connection),
+        From::Oldest => query.order(refunds::id.asc()).load(connection),
+    }
+}
+
+/// diesel keeps no `UPDATE` prepared of its own accord.
+#[derive(QueryId)]
+struct TakeOff {
+    account: Id<Account>,
+    charge: Id<Charge>,
+    amount_refunded: i64,
+}
+
+impl QueryFragment<Pg> for TakeOff {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("UPDATE charges SET amount_refunded = ");
+        out.push_bind_param::<BigInt, _>(&self.amount_refunded)?;
+        out.push_sql(" WHERE account_id = ");
+        out.push_bind_param::<SqlUuid, _>(&self.account)?;
+        out.push_sql(" AND id = ");
+        out.push_bind_param::<SqlUuid, _>(&self.charge)?;
+        Ok(())
+    }
+}

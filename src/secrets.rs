@@ -1,0 +1,135 @@
+//! The server's secret, and what is derived from it: fingerprints and sealed answers.
+//!
+//! While a secret is being replaced the older one is given too: new things are made with the first, old ones are
+//! still known.
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use hmac::{Hmac, Mac};
+use secrecy::{ExposeSecret, SecretBox};
+use sha2::Sha256;
+
+/// The shortest secret that is taken, in bytes.
+pub const MIN_BYTES: usize = 16;
+
+const NONCE_BYTES: usize = 24;
+
+/// The server's secrets, the current one first.
+pub struct Secrets(Vec<Derived>);
+
+/// The keys of one secret, one for each purpose, so that what is made for one is useless for another.
+struct Derived {
+    fingerprint: SecretBox<[u8; 32]>,
+    seal: SecretBox<[u8; 32]>,
+}
+
+/// What a hash is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Fingerprint,
+}
+
+/// Why secrets were refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SecretsError {
+    #[error("the secret key is missing")]
+    Missing,
+    #[error("the secret key is shorter than {MIN_BYTES} bytes")]
+    Short,
+}
+
+impl Secrets {
+    /// The secrets, the current one first.
+    ///
+    /// # Errors
+    /// None at all, or one that is too short.
+    pub fn new(secrets: Vec<String>) -> Result<Self, SecretsError> {
+        if secrets.is_empty() {
+            return Err(SecretsError::Missing);
+        }
+        if secrets.iter().any(|secret| secret.len() < MIN_BYTES) {
+            return Err(SecretsError::Short);
+        }
+        let derived = |secret: &String| Derived {
+            fingerprint: SecretBox::new(Box::new(hash(secret.as_bytes(), b"oncepay fingerprint"))),
+            seal: SecretBox::new(Box::new(hash(secret.as_bytes(), b"oncepay seal"))),
+        };
+        Ok(Self(secrets.iter().map(derived).collect()))
+    }
+
+    /// HMAC-SHA-256 of `bytes` under each secret, the current one first.
+    pub fn hashes(&self, purpose: Purpose, bytes: &[u8]) -> Vec<[u8; 32]> {
+        match purpose {
+            Purpose::Fingerprint => {
+                self.0.iter().map(|keys| hash(keys.fingerprint.expose_secret(), bytes)).collect()
+            }
+        }
+    }
+
+    /// Encrypts `body` with XChaCha20-Poly1305 under the current secret, bound to `context`.
+    pub fn seal(&self, body: &[u8], context: &str) -> Vec<u8> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
+        let payload = Payload { msg: body, aad: context.as_bytes() };
+        let sealed =
+            cipher(&self.0[0]).encrypt(&XNonce::from(nonce), payload).expect("the body fits into memory");
+        [nonce.as_slice(), &sealed].concat()
+    }
+
+    /// Decrypts what [`Secrets::seal`] made with the same `context`, under whichever secret. `None`: it was not.
+    pub fn open(&self, sealed: &[u8], context: &str) -> Option<Vec<u8>> {
+        let (nonce, body) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+        let open = |keys| {
+            cipher(keys).decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: context.as_bytes() }).ok()
+        };
+        self.0.iter().find_map(open)
+    }
+}
+
+fn cipher(keys: &Derived) -> XChaCha20Poly1305 {
+    XChaCha20Poly1305::new(&Key::from(*keys.seal.expose_secret()))
+}
+
+fn hash(key: &[u8], bytes: &[u8]) -> [u8; 32] {
+    let mut mac =
+        <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(bytes);
+    mac.finalize().into_bytes().into()
+}
+
+/// A new random text of `bytes` bytes, in hex.
+pub fn random_text(bytes: usize) -> String {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random).expect("the operating system gives random bytes");
+    hex::encode(random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(all: &[&str]) -> Secrets {
+        Secrets::new(all.iter().map(|secret| (*secret).to_owned()).collect()).unwrap()
+    }
+
+    #[test]
+    fn what_is_sealed_opens_with_its_secret_and_context_only() {
+        let (old, new) = ("an older secret, long enough", "a newer secret, long enough");
+        let sealed = secrets(&[old]).seal(b"whsec_1", "here");
+        assert!(!sealed.windows(7).any(|window| window == b"whsec_1"));
+        assert_eq!(secrets(&[new, old]).open(&sealed, "here").as_deref(), Some(b"whsec_1".as_slice()));
+        assert_eq!(secrets(&[old]).open(&sealed, "there"), None);
+        assert_eq!(secrets(&[new]).open(&sealed, "here"), None);
+        assert_eq!(secrets(&[old]).open(&sealed[..10], "here"), None);
+        let mut changed = sealed;
+        *changed.last_mut().unwrap() ^= 1;
+        assert_eq!(secrets(&[old]).open(&changed, "here"), None);
+    }
+
+    #[test]
+    fn a_secret_has_a_least_length() {
+        assert_eq!(Secrets::new(vec![]).err(), Some(SecretsError::Missing));
+        assert_eq!(Secrets::new(vec!["x".repeat(15)]).err(), Some(SecretsError::Short));
+        assert!(Secrets::new(vec!["x".repeat(16)]).is_ok());
+    }
+}

@@ -1,0 +1,156 @@
+//! Tokens: a card under a name that can be used once, so that whoever charges it need not see its number.
+
+pub mod handlers;
+mod queries;
+
+use chrono::{DateTime, Utc};
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use serde_json::{Value, json};
+
+use crate::auth::Account;
+use crate::card_network;
+use crate::customers::Customer;
+use crate::error::Error;
+use crate::payment_methods::{self, Card, NewCard};
+use crate::schema::tokens;
+use crate::types::cause::Request;
+use crate::types::{Cause, Id, Kind};
+use crate::wire::params::{FromParameter, Parameter};
+
+/// A token.
+#[derive(Debug, Queryable, Selectable, Insertable)]
+#[diesel(table_name = tokens, check_for_backend(Pg), treat_none_as_default_value = false)]
+pub struct Token {
+    pub account_id: Id<Account>,
+    pub id: Id<Token>,
+    pub request_id: Id<Request>,
+    pub payment_method_id: Id<Card>,
+    pub created_at: DateTime<Utc>,
+    pub used_at: Option<DateTime<Utc>>,
+}
+
+impl Kind for Token {
+    const PREFIX: &'static str = "tok";
+    const NOUN: &'static str = "token";
+}
+
+/// How a request names the card it means: `source=tok_…`, `source=card_…`, or the card itself.
+pub enum Source {
+    /// A token that was made before.
+    Token(Id<Token>),
+    /// A card that a customer keeps.
+    Kept(Id<Card>),
+    /// A card that comes along: typed, or a test token such as `tok_visa`.
+    New(NewCard),
+}
+
+/// Makes a token of a card.
+///
+/// # Errors
+/// [`Error::CardRefused`].
+pub fn create(connection: &mut PgConnection, cause: &Cause, card: NewCard) -> Result<(Token, Card), Error> {
+    let card = payment_methods::create(connection, cause, card, None)?;
+    let token = Token {
+        account_id: cause.account,
+        id: cause.new_id(),
+        request_id: cause.request_id,
+        payment_method_id: card.id,
+        created_at: cause.now,
+        used_at: None,
+    };
+    queries::insert(connection, &token)?;
+    Ok((token, card))
+}
+
+/// A token and its card.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<(Token, Card), Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::find(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<Token>(id))
+}
+
+/// The card of a token, which is used up by this.
+///
+/// # Errors
+/// `token_already_used`, or no such token; both for `param`.
+pub fn spend(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Token>,
+    param: &'static str,
+) -> Result<Card, Error> {
+    // The row is changed and not read first: of two requests with one token, the second waits for the first to
+    // end and then finds it used.
+    if let Some(card) = queries::spend(connection, cause.account, id, cause.now)? {
+        return payment_methods::queries::find(connection, cause.account, card)?
+            .ok_or_else(|| Error::Internal("a token's card is gone".to_owned()));
+    }
+    match queries::find(connection, cause.account, id)? {
+        None => Err(Error::no_such::<Token>(&id.to_string(), param)),
+        Some(_) => Err(Error::NotAllowedNow {
+            code: Some("token_already_used"),
+            message: format!("You cannot use a token more than once: {id}."),
+            param: Some(param),
+        }),
+    }
+}
+
+/// The card that `source` names, for `customer` to keep.
+///
+/// # Errors
+/// The source is used up, unknown or another's, or the card is refused.
+pub fn keep(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    source: Source,
+    customer: Id<Customer>,
+) -> Result<Card, Error> {
+    match source {
+        Source::New(card) => payment_methods::create(connection, cause, card, Some(customer)),
+        Source::Token(id) => {
+            let card = spend(connection, cause, id, "source")?;
+            payment_methods::keep(connection, &card, customer)?;
+            Ok(Card { customer_id: Some(customer), ..card })
+        }
+        Source::Kept(id) => payment_methods::kept_by(connection, cause, customer, id, "source"),
+    }
+}
+
+impl Token {
+    pub fn shape(&self, card: &Card) -> Value {
+        json!({
+            "id": self.id,
+            "object": "token",
+            "card": card.shape(),
+            "client_ip": null,
+            "created": self.created_at.timestamp(),
+            "livemode": false,
+            "type": "card",
+            "used": self.used_at.is_some(),
+        })
+    }
+}
+
+impl FromParameter for Source {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let Some(text) = parameter.value.as_str() else {
+            return NewCard::from_parameter(parameter).map(Source::New);
+        };
+        if let Some(id) = Id::parse(text) {
+            return Ok(Source::Token(id));
+        }
+        if let Some(id) = Id::parse(text) {
+            return Ok(Source::Kept(id));
+        }
+        let named = text.strip_prefix("tok_").and_then(card_network::by_name);
+        named
+            .map(|card| Source::New(NewCard::Named(card)))
+            .ok_or_else(|| Error::no_such::<Token>(text, &parameter.name))
+    }
+}

@@ -1,0 +1,53 @@
+//! Who asked for it, by which request, and when.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use uuid::ContextV7;
+
+use super::{Id, Kind};
+use crate::auth::Account;
+
+/// One call of the API, as an id: `req_…`.
+#[derive(Debug)]
+pub struct Request;
+
+impl Kind for Request {
+    const PREFIX: &'static str = "req";
+    const NOUN: &'static str = "request";
+}
+
+/// Why a row is written. Every verb of the domain takes one after the connection, and every effect keeps its
+/// `request_id`, which the remembered answer carries too: so an audit can join the two.
+///
+/// Time is a value: no business rule asks the clock or SQL's `now()`, so that a test can move it.
+pub struct Cause {
+    pub account: Id<Account>,
+    pub request_id: Id<Request>,
+    pub idempotency_key: Option<String>,
+    pub now: DateTime<Utc>,
+    ids: ContextV7,
+}
+
+impl Cause {
+    pub fn new(
+        account: Id<Account>,
+        request_id: Id<Request>,
+        idempotency_key: Option<String>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self { account, request_id, idempotency_key, now, ids: ContextV7::new() }
+    }
+
+    /// A new id at this cause's time. Its own counter keeps the ids of one request in the order they were made,
+    /// and never moves an id into another millisecond than `now`.
+    pub fn new_id<K: Kind>(&self) -> Id<K> {
+        Id::new(self.now, &self.ids)
+    }
+}
+
+impl fmt::Debug for Cause {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} by {} at {}", self.request_id, self.account, self.now)
+    }
+}

@@ -1,0 +1,155 @@
+//! Ids: a prefix that names the noun, then a UUIDv7 in hex, as in `ch_0199…`.
+//!
+//! A UUIDv7 begins with its time in milliseconds, so ids sort by creation, one index on the id serves every
+//! list, and a filter on `created` is a range of ids (see [`crate::types::page`]).
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use chrono::{DateTime, Utc};
+use diesel::backend::Backend;
+use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::expression::AsExpression;
+use diesel::pg::Pg;
+use diesel::serialize::{self, Output, ToSql};
+use diesel::sql_types;
+use uuid::{ContextV7, Timestamp, Uuid};
+
+/// A noun that has ids.
+pub trait Kind: 'static {
+    /// What stands before the underscore, as in `cus`.
+    const PREFIX: &'static str;
+    /// What an error message calls it, as in "No such customer".
+    const NOUN: &'static str;
+}
+
+/// The id of a `K`. Ids of two nouns are two types, so one cannot stand where the other belongs.
+#[derive(AsExpression, FromSqlRow)]
+#[diesel(sql_type = sql_types::Uuid)]
+pub struct Id<K: Kind> {
+    uuid: Uuid,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Kind> Id<K> {
+    /// A new id that sorts at `now`, and after every id that came of the same `context` before.
+    pub fn new(now: DateTime<Utc>, context: &ContextV7) -> Self {
+        let seconds = u64::try_from(now.timestamp()).unwrap_or(0);
+        let timestamp = Timestamp::from_unix(context, seconds, now.timestamp_subsec_nanos());
+        Self::from_uuid(Uuid::new_v7(timestamp))
+    }
+
+    pub const fn from_uuid(uuid: Uuid) -> Self {
+        Self { uuid, kind: PhantomData }
+    }
+
+    /// Reads `prefix_` and 32 lower-case hex digits; anything else is `None`, since no such object can exist.
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.strip_prefix(K::PREFIX)?.strip_prefix('_')?;
+        if hex.len() != 32 || hex.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return None;
+        }
+        Uuid::try_parse(hex).ok().map(Self::from_uuid)
+    }
+
+    pub const fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+}
+
+impl<K: Kind> fmt::Display for Id<K> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}_{}", K::PREFIX, self.uuid.simple())
+    }
+}
+
+impl<K: Kind> fmt::Debug for Id<K> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl<K: Kind> serde::Serialize for Id<K> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+// The derives of the standard library would ask `K` for what they give, and no noun should have to be `Copy`.
+impl<K: Kind> Clone for Id<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Kind> Copy for Id<K> {}
+
+impl<K: Kind> PartialEq for Id<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.uuid == other.uuid
+    }
+}
+
+impl<K: Kind> Eq for Id<K> {}
+
+impl<K: Kind> std::hash::Hash for Id<K> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.uuid.hash(state);
+    }
+}
+
+impl<K: Kind> ToSql<sql_types::Uuid, Pg> for Id<K> {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        ToSql::<sql_types::Uuid, Pg>::to_sql(&self.uuid, out)
+    }
+}
+
+impl<K: Kind> FromSql<sql_types::Uuid, Pg> for Id<K> {
+    fn from_sql(bytes: <Pg as Backend>::RawValue<'_>) -> deserialize::Result<Self> {
+        <Uuid as FromSql<sql_types::Uuid, Pg>>::from_sql(bytes).map(Self::from_uuid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Thing;
+
+    impl Kind for Thing {
+        const PREFIX: &'static str = "thing";
+        const NOUN: &'static str = "thing";
+    }
+
+    #[test]
+    fn an_id_reads_back_what_it_shows() {
+        let id = Id::<Thing>::new(Utc::now(), &ContextV7::new());
+        assert_eq!(Id::parse(&id.to_string()), Some(id));
+        assert_eq!(id.to_string().len(), "thing_".len() + 32);
+    }
+
+    #[test]
+    fn what_is_not_an_id_of_this_noun_is_none() {
+        let hex = "0199aabbccdd7eef8011223344556677";
+        assert!(Id::<Thing>::parse(&format!("thing_{hex}")).is_some());
+        for text in [
+            hex.to_owned(),
+            format!("other_{hex}"),
+            format!("thing{hex}"),
+            format!("thing_{}", hex.to_uppercase()),
+            format!("thing_{hex}0"),
+            "thing_".to_owned(),
+            "thing_é".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(Id::<Thing>::parse(&text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ids_of_one_context_sort_in_the_order_they_were_made() {
+        let (now, context) = (Utc::now(), ContextV7::new());
+        let ids: Vec<Uuid> = (0..1000).map(|_| Id::<Thing>::new(now, &context).uuid()).collect();
+        assert!(ids.is_sorted());
+    }
+}

@@ -1,0 +1,172 @@
+//! Pages of a list, by keyset: a page begins where an id says, never at an offset, so that rows written in
+//! between neither repeat nor vanish.
+//!
+//! Ids begin with their time (see [`crate::types::ids`]), so cursors and `created` filters are one thing here:
+//! a range of ids, answered by the primary key alone.
+
+use uuid::Uuid;
+
+/// What a caller asked of a list, as a range of ids and a direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageRequest {
+    low: u128,
+    high: u128,
+    limit: u8,
+    from: From,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// The newest rows of the range.
+    Newest,
+    /// `ending_before`: the rows right above a cursor. They are still shown newest first.
+    Oldest,
+}
+
+/// One page, newest first.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    pub rows: Vec<T>,
+    pub has_more: bool,
+}
+
+impl<T> Page<T> {
+    /// The same page of other things.
+    pub fn map<U>(self, change: impl FnMut(T) -> U) -> Page<U> {
+        Page { rows: self.rows.into_iter().map(change).collect(), has_more: self.has_more }
+    }
+}
+
+/// A row of a list that a cursor names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cursor {
+    StartingAfter(Uuid),
+    EndingBefore(Uuid),
+}
+
+impl PageRequest {
+    /// The newest `limit` rows; `limit` is 1–100.
+    pub fn new(limit: u8) -> Self {
+        debug_assert!((1..=100).contains(&limit), "the reader of parameters checks it");
+        Self { low: 0, high: u128::MAX, limit, from: From::Newest }
+    }
+
+    /// Keeps to the rows on the cursor's far side.
+    pub fn at(mut self, cursor: Cursor) -> Self {
+        match cursor {
+            Cursor::StartingAfter(id) => self.high = self.high.min(id.as_u128()),
+            Cursor::EndingBefore(id) => {
+                self.low = self.low.max(id.as_u128() + 1);
+                self.from = From::Oldest;
+            }
+        }
+        self
+    }
+
+    /// Keeps to rows created at `seconds` or later.
+    pub fn created_from(mut self, seconds: u64) -> Self {
+        self.low = self.low.max(first_id_of(seconds));
+        self
+    }
+
+    /// Keeps to rows created before `seconds`.
+    pub fn created_before(mut self, seconds: u64) -> Self {
+        self.high = self.high.min(first_id_of(seconds));
+        self
+    }
+
+    /// The least id of the page's range.
+    pub fn low(&self) -> Uuid {
+        Uuid::from_u128(self.low)
+    }
+
+    /// The first id above the page's range.
+    pub fn high(&self) -> Uuid {
+        Uuid::from_u128(self.high)
+    }
+
+    pub fn from(&self) -> From {
+        self.from
+    }
+
+    /// The parameter that a cursor of this page came in.
+    pub fn cursor_name(&self) -> &'static str {
+        match self.from {
+            From::Newest => "starting_after",
+            From::Oldest => "ending_before",
+        }
+    }
+
+    /// How many rows to ask the database for: one more than the page holds tells whether there are more.
+    pub fn rows_to_fetch(&self) -> i64 {
+        i64::from(self.limit) + 1
+    }
+
+    /// Makes the page of the fetched rows, which stand in the order of [`PageRequest::from`].
+    pub fn page<T>(&self, mut rows: Vec<T>) -> Page<T> {
+        let has_more = rows.len() > usize::from(self.limit);
+        rows.truncate(usize::from(self.limit));
+        if self.from == From::Oldest {
+            rows.reverse();
+        }
+        Page { rows, has_more }
+    }
+}
+
+/// The least UUIDv7 of a second; its first 48 bits are milliseconds (RFC 9562).
+fn first_id_of(seconds: u64) -> u128 {
+    u128::from(seconds.saturating_mul(1000)).min((1 << 48) - 1) << 80
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What the database does, on a sorted list.
+    fn fetch(ids: &[u128], request: &PageRequest) -> Page<u128> {
+        let mut found: Vec<u128> =
+            ids.iter().copied().filter(|id| (request.low..request.high).contains(id)).collect();
+        if request.from() == From::Newest {
+            found.reverse();
+        }
+        found.truncate(usize::try_from(request.rows_to_fetch()).unwrap());
+        request.page(found)
+    }
+
+    proptest! {
+        #[test]
+        fn pages_forwards_and_backwards_are_the_list(count in 0_usize..60, limit in 1_u8..12) {
+            let ids: Vec<u128> = (1..=count as u128).map(|n| n * 7).collect();
+            let newest_first: Vec<u128> = ids.iter().rev().copied().collect();
+            for forwards in [true, false] {
+                let (mut seen, mut cursor) = (Vec::new(), None);
+                loop {
+                    let request = match cursor {
+                        None if forwards => PageRequest::new(limit),
+                        None => PageRequest::new(limit).at(Cursor::EndingBefore(Uuid::from_u128(0))),
+                        Some(id) if forwards => PageRequest::new(limit).at(Cursor::StartingAfter(Uuid::from_u128(id))),
+                        Some(id) => PageRequest::new(limit).at(Cursor::EndingBefore(Uuid::from_u128(id))),
+                    };
+                    let page = fetch(&ids, &request);
+                    prop_assert!(!(page.has_more && page.rows.is_empty()));
+                    cursor = if forwards { page.rows.last().copied() } else { page.rows.first().copied() };
+                    if forwards { seen.extend(page.rows) } else { seen.splice(0..0, page.rows); }
+                    if !page.has_more { break }
+                }
+                prop_assert_eq!(&seen, &newest_first);
+            }
+        }
+
+        #[test]
+        fn a_filter_on_created_is_a_range_of_ids(second in 1_u64..4_000_000_000, milliseconds in 0_u64..1000) {
+            let id = Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, second, u32::try_from(milliseconds * 1_000_000).unwrap()));
+            let inside = |request: &PageRequest| (request.low()..request.high()).contains(&id);
+            prop_assert!(inside(&PageRequest::new(1).created_from(second).created_before(second + 1)));
+            prop_assert!(!inside(&PageRequest::new(1).created_from(second + 1)));
+            prop_assert!(!inside(&PageRequest::new(1).created_before(second)));
+        }
+    }
+}

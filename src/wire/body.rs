@@ -1,0 +1,327 @@
+//! The body of a request: read once, within limits, and parsed once into a tree.
+//!
+//! The tree is `serde_json`'s for JSON and forms alike; in that of a form all leaves are text, and an array is an
+//! object whose members are numbered. Which parameters there may be, and of which type, is for the handler to
+//! say, inside its transaction: so a replay, or a reused key, is found before a typo is.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use actix_web::dev::ServiceRequest;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use actix_web::web::BytesMut;
+use actix_web::{FromRequest, HttpMessage, HttpRequest};
+use futures_util::StreamExt;
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::future::{Ready, ready};
+
+use super::{Expand, Parameters, Params, form};
+use crate::error::Error;
+
+/// The most bytes a body may have.
+pub const MAX_BYTES: usize = 256 * 1024;
+
+/// How long a body may take to arrive.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a body is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediaType {
+    Json,
+    Form,
+}
+
+/// The parameters of a request, parsed but not yet typed; the middleware leaves it in the request.
+#[derive(Debug)]
+pub struct Body {
+    pub parameters: Map<String, Value>,
+    pub is_json: bool,
+    /// A parameter that stands in the query of a `POST`, where none belongs.
+    pub stray: Option<String>,
+}
+
+/// The parameters of a request as a handler asks for them: of the body of a `POST`, of the query of a `GET`.
+pub struct Payload<T> {
+    body: Body,
+    shape: PhantomData<fn() -> T>,
+}
+
+impl<T: Parameters> Payload<T> {
+    /// Reads the parameters, and which properties to expand, which every route takes.
+    ///
+    /// # Errors
+    /// A parameter that is missing, unknown or of the wrong type, by its name.
+    pub fn parse(self) -> Result<(T, Expand), Error> {
+        if let Some(name) = self.body.stray {
+            return Err(Error::ParameterUnknown(format!("{name} (send it in the body, not in the query)")));
+        }
+        let mut params = Params::new(self.body.parameters, self.body.is_json);
+        let expand = params.take::<Expand>("expand")?.unwrap_or_default();
+        let value = T::read(&mut params)?;
+        params.finish()?;
+        Ok((value, expand))
+    }
+}
+
+impl<T> FromRequest for Payload<T> {
+    type Error = Error;
+    type Future = Ready<Result<Self, Error>>;
+
+    fn from_request(request: &HttpRequest, _: &mut actix_web::dev::Payload) -> Self::Future {
+        let body = request.extensions_mut().remove::<Body>();
+        ready(body.map(|body| Self { body, shape: PhantomData }).ok_or_else(|| {
+            Error::Internal(format!(
+                "{} asked for its parameters twice, or outside of the guard",
+                request.path()
+            ))
+        }))
+    }
+}
+
+impl MediaType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MediaType::Json => "json",
+            MediaType::Form => "form",
+        }
+    }
+
+    /// Parses a body of this type. An empty body has no parameters.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], saying where.
+    pub fn parse(self, bytes: &[u8]) -> Result<Value, Error> {
+        match self {
+            MediaType::Json => from_json(bytes),
+            MediaType::Form => form::tree(form::pairs(bytes)?),
+        }
+    }
+}
+
+/// How the body is written, by its headers. Without a type it is a form, which is also what SDKs mean by
+/// `application/octet-stream` on a `POST` that has no body.
+///
+/// # Errors
+/// [`Error::MediaTypeUnsupported`] for another type, another charset than UTF-8, or a compressed body.
+pub fn media_type(headers: &HeaderMap) -> Result<MediaType, Error> {
+    let unsupported = |what: String| Err(Error::MediaTypeUnsupported(what));
+    if let Some(encoding) = headers.get(CONTENT_ENCODING)
+        && encoding.as_bytes() != b"identity"
+    {
+        return unsupported("Request bodies must not be compressed: leave out Content-Encoding.".to_owned());
+    }
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(MediaType::Form) };
+    let parsed = value.to_str().ok().and_then(|text| text.parse::<mime::Mime>().ok());
+    let Some(parsed) = parsed else {
+        return unsupported("The header Content-Type is no media type.".to_owned());
+    };
+    if parsed.get_param(mime::CHARSET).is_some_and(|charset| charset != mime::UTF_8) {
+        return unsupported("Bodies must be UTF-8.".to_owned());
+    }
+    match parsed.essence_str() {
+        "application/json" => Ok(MediaType::Json),
+        "application/x-www-form-urlencoded" => Ok(MediaType::Form),
+        "application/octet-stream" if is_empty(headers) => Ok(MediaType::Form),
+        other => unsupported(format!(
+            "Bodies of the type {} are not understood: send application/json or \
+             application/x-www-form-urlencoded.",
+            crate::error::quoted(other)
+        )),
+    }
+}
+
+fn is_empty(headers: &HeaderMap) -> bool {
+    let length = headers.get(CONTENT_LENGTH).map(|length| length.as_bytes() == b"0");
+    length.unwrap_or_else(|| !headers.contains_key("Transfer-Encoding"))
+}
+
+/// Reads the whole body.
+///
+/// # Errors
+/// [`Error::BodyTooLarge`] as soon as that is known, [`Error::BodyTooSlow`], or [`Error::Malformed`] if the client
+/// broke it off.
+pub async fn read(request: &mut ServiceRequest) -> Result<BytesMut, Error> {
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if announced.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > MAX_BYTES as u64)
+    {
+        return Err(Error::BodyTooLarge);
+    }
+    let mut payload = request.take_payload();
+    let all = async {
+        let mut bytes = BytesMut::new();
+        while let Some(chunk) = payload.next().await {
+            let chunk = chunk.map_err(|error| Error::Malformed(format!("The body broke off: {error}.")))?;
+            if bytes.len() + chunk.len() > MAX_BYTES {
+                return Err(Error::BodyTooLarge);
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    };
+    actix_web::rt::time::timeout(TIMEOUT, all).await.unwrap_or(Err(Error::BodyTooSlow))
+}
+
+/// Parses JSON (RFC 8259) more strictly than it asks: a repeated member and NUL are refused, nesting ends at 128.
+///
+/// # Errors
+/// [`Error::Malformed`], saying where.
+pub fn from_json(bytes: &[u8]) -> Result<Value, Error> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Value::Object(Map::new()));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    Strict
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|error| Error::Malformed(format!("The body is not valid JSON: {error}.")))
+}
+
+/// Reads any JSON value, refusing what two readers could read differently.
+struct Strict;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is out of range"))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+        if text.contains('\0') {
+            return Err(E::custom("text must not contain NUL"));
+        }
+        Ok(Value::String(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = sequence.next_element_seed(Strict)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if name.contains('\0') {
+                return Err(de::Error::custom("text must not contain NUL"));
+            }
+            let value = map.next_value_seed(Strict)?;
+            if members.insert(name.clone(), value).is_some() {
+                return Err(de::Error::custom(format!(
+                    "the member {:?} is repeated",
+                    crate::error::quoted(&name)
+                )));
+            }
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_is_read_and_an_empty_body_is_an_empty_object() {
+        assert_eq!(
+            from_json(br#"{"a":[1,-2,1.5,"x",true,null,{}]}"#).unwrap(),
+            json!({"a": [1, -2, 1.5, "x", true, null, {}]})
+        );
+        assert_eq!(from_json(b" \n").unwrap(), json!({}));
+    }
+
+    #[test]
+    fn broken_json_is_refused() {
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        for text in [
+            "{",
+            "{]",
+            "{\"a\":}",
+            "{} x",
+            "nul",
+            "{\"a\":1,\"a\":1}",
+            "{\"a\":{\"b\":1,\"b\":2}}",
+            "{\"a\":\"\\u0000\"}",
+            "{\"\\u0000\":1}",
+            "{\"a\":1e999}",
+            "{'a':1}",
+            "{\"a\":\"\\ud800\"}",
+            "\u{feff}{}",
+            &deep,
+        ] {
+            assert!(matches!(from_json(text.as_bytes()), Err(Error::Malformed(_))), "{:.40}", text);
+        }
+        assert!(matches!(from_json(b"{\"a\":\"\xff\"}"), Err(Error::Malformed(_))));
+    }
+
+    #[test]
+    fn media_types_are_read_with_their_parameters() {
+        let of = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, value.parse().unwrap());
+            headers.insert(CONTENT_LENGTH, "2".parse().unwrap());
+            media_type(&headers)
+        };
+        assert_eq!(of("application/json").unwrap(), MediaType::Json);
+        assert_eq!(of("Application/JSON; charset=UTF-8").unwrap(), MediaType::Json);
+        assert_eq!(of("application/x-www-form-urlencoded;charset=utf-8").unwrap(), MediaType::Form);
+        assert_eq!(media_type(&HeaderMap::new()).unwrap(), MediaType::Form);
+        for other in [
+            "text/plain",
+            "application/json; charset=latin1",
+            "json",
+            "application/octet-stream",
+            "multipart/form-data",
+        ] {
+            assert!(matches!(of(other), Err(Error::MediaTypeUnsupported(_))), "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_serde_json_reads_is_read_alike(text in r#"\{"a":(-?[0-9]{1,18}|"[a-z ]{0,9}"|\[true,null\]|\{"b":[0-9]\})\}"#) {
+            prop_assert_eq!(from_json(text.as_bytes()).ok(), serde_json::from_str::<Value>(&text).ok());
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = from_json(&bytes);
+            let _ = MediaType::Form.parse(&bytes);
+        }
+    }
+}

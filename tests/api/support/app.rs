@@ -1,0 +1,223 @@
+//! A server of a test, in this process, on a port of its own.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use actix_web::web;
+use oncepay::app::{self, Clock, Route, Shared, State};
+use oncepay::db::{Database, Options, Tx};
+use oncepay::error::Error;
+use oncepay::faults::Faults;
+use oncepay::idempotency::{Answer, Policy};
+use oncepay::metrics::Metrics;
+use oncepay::secrets::Secrets;
+use oncepay::wire::{Parameters, Params, Payload};
+use reqwest::Method;
+use serde_json::json;
+
+use super::client::Call;
+use super::postgres::TestDatabase;
+
+/// A server and its database. Dropping it stops the server and drops the database.
+pub struct TestApp {
+    pub address: SocketAddr,
+    pub database: Arc<TestDatabase>,
+    pub state: State,
+    client: reqwest::Client,
+    server: ServerHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How a test's server differs from the usual one.
+pub struct Builder {
+    pub pool_size: u32,
+    pub key_is_required: bool,
+    pub secrets: Vec<String>,
+    pub statement_cache: bool,
+    pub routes: fn() -> Vec<Route>,
+    pub faults: Faults,
+    /// Another way to the test's database, such as through a proxy.
+    pub url: Option<String>,
+    pub database: Option<Arc<TestDatabase>>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            pool_size: 4,
+            key_is_required: true,
+            secrets: vec!["the secret of the tests is long enough".to_owned()],
+            statement_cache: true,
+            routes: app::routes,
+            faults: Faults::default(),
+            url: None,
+            database: None,
+        }
+    }
+}
+
+impl TestApp {
+    /// A server as users have it.
+    pub fn spawn() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// A server that differs.
+    pub fn with(change: impl FnOnce(&mut Builder)) -> Self {
+        let mut builder = Builder::default();
+        change(&mut builder);
+        let database = builder.database.unwrap_or_else(|| Arc::new(TestDatabase::new()));
+        let state: State = Arc::new(Shared {
+            database: Database::open(Options {
+                url: builder.url.unwrap_or_else(|| database.url.clone()),
+                pool_size: builder.pool_size,
+                statement_cache: builder.statement_cache,
+            }),
+            secrets: Secrets::new(builder.secrets).unwrap(),
+            key_lifetime: Duration::from_secs(24 * 3600),
+            key_is_required: builder.key_is_required,
+            clock: Clock::default(),
+            metrics: Metrics::default(),
+            faults: builder.faults,
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (handle, started) = std::sync::mpsc::channel();
+        let (server_state, routes) = (state.clone(), builder.routes);
+        let thread = std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(async move {
+                let server = app::serve(server_state, routes, listener, 2).expect("the server starts");
+                handle.send(server.handle()).unwrap();
+                server.await.expect("the server ends in order");
+            });
+        });
+        let server = started.recv().expect("the server starts");
+        let client = reqwest::Client::builder()
+            .timeout(Duration::from_secs(60))
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .unwrap();
+        Self { address, database, state, client, server, thread: Some(thread) }
+    }
+
+    /// Another server on the same database.
+    pub fn second_instance(&self) -> Self {
+        let database = Arc::clone(&self.database);
+        Self::with(|builder| builder.database = Some(database))
+    }
+
+    pub fn get(&self, path: &str) -> Call {
+        self.call(Method::GET, path)
+    }
+
+    /// A POST without a key.
+    pub fn post(&self, path: &str) -> Call {
+        self.call(Method::POST, path)
+    }
+
+    pub fn delete(&self, path: &str) -> Call {
+        self.call(Method::DELETE, path)
+    }
+
+    pub fn call(&self, method: Method, path: &str) -> Call {
+        self.call_as(&self.database.api_key, method, path)
+    }
+
+    /// A call with another API key.
+    pub fn call_as(&self, api_key: &str, method: Method, path: &str) -> Call {
+        Call::new(&self.client, method, format!("http://{}{path}", self.address), api_key)
+    }
+
+    /// Makes a charge of 10.00 usd, and gives its id.
+    pub async fn charge(&self) -> String {
+        let key = super::fresh_key();
+        let call = self.post("/v1/charges").key(&key).form("amount=1000&currency=usd&source=tok_visa");
+        call.send().await.expect(201).id().to_owned()
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        // The command is sent by the call; what is awaited here is nothing.
+        drop(self.server.stop(false));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How often the probe of a name ran.
+static PROBED: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
+
+/// How often the closure of the probe with this name has run, committed or not.
+pub fn probed(name: &str) -> usize {
+    PROBED.lock().unwrap().get(name).copied().unwrap_or(0)
+}
+
+/// The table of routes, and three more: one that does as it is told, one that forgets its transaction, and one whose
+/// answer is a secret.
+pub fn probe_routes() -> Vec<Route> {
+    let mut routes = app::routes();
+    routes.push(Route::post("/v1/probe", Policy::KEYED, || web::to(probe)));
+    routes.push(Route::post("/v1/forgetful", Policy::KEYED, || web::to(forgetful)));
+    let secret = Policy::Keyed { lifetime: Some(Duration::from_secs(3600)), secret: true };
+    routes.push(Route::post("/v1/secret", secret, || web::to(probe)));
+    routes
+}
+
+/// What a probe is told: its name, and how to end.
+struct Probe {
+    name: String,
+    milliseconds: u64,
+    status: u16,
+    fail: Option<String>,
+}
+
+impl Parameters for Probe {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self {
+            name: params.need("name")?,
+            milliseconds: params.take::<i64>("milliseconds")?.unwrap_or(0).unsigned_abs(),
+            status: u16::try_from(params.take::<i64>("status")?.unwrap_or(200)).unwrap(),
+            fail: params.take("fail")?,
+        })
+    }
+}
+
+/// Writes a row (an account of its name), waits, and ends as it is told.
+async fn probe(tx: Tx, body: Payload<Probe>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        use diesel::prelude::*;
+        let (probe, _) = body.parse()?;
+        *PROBED.lock().unwrap().entry(probe.name.clone()).or_default() += 1;
+        let id = cause.new_id::<oncepay::auth::Account>();
+        diesel::sql_query(format!(
+            "INSERT INTO accounts (id, name, created_at) VALUES ('{}', 'probe {} {}', now())",
+            id.uuid(),
+            probe.name,
+            id
+        ))
+        .execute(connection)?;
+        std::thread::sleep(Duration::from_millis(probe.milliseconds));
+        match probe.fail.as_deref() {
+            Some("panic") => panic!("told to"),
+            Some("error") => Err(Error::invalid("fail", "told to")),
+            // A statement fails, and the closure does as if nothing had happened.
+            Some("swallow") => {
+                let _ = diesel::sql_query("SELECT 1/0").execute(connection);
+                Ok(Answer::json(200, &json!({ "name": probe.name })))
+            }
+            _ => Ok(Answer::json(probe.status, &json!({ "name": probe.name, "id": id }))),
+        }
+    })
+    .await
+}
+
+/// Answers without having run its transaction.
+async fn forgetful(_tx: Tx) -> Answer {
+    Answer::json(200, &json!({ "done": "nothing" }))
+}

@@ -1,0 +1,122 @@
+//! Calling the server, as SDKs do and as they do not.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::Value;
+
+/// A request that is being put together.
+pub struct Call {
+    request: reqwest::RequestBuilder,
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: reqwest::header::HeaderMap,
+    pub bytes: Vec<u8>,
+    /// The body as JSON, or null.
+    pub body: Value,
+}
+
+impl Call {
+    pub fn new(client: &reqwest::Client, method: Method, url: String, api_key: &str) -> Self {
+        let request = client.request(method, url).header("Authorization", format!("Bearer {api_key}"));
+        Self { request }
+    }
+
+    pub fn key(self, key: &str) -> Self {
+        self.header("Idempotency-Key", key)
+    }
+
+    pub fn header(self, name: &str, value: &str) -> Self {
+        Self { request: self.request.header(name, value) }
+    }
+
+    /// A form, already written: `amount=100&currency=usd`.
+    pub fn form(self, body: &str) -> Self {
+        let typed = self.header("Content-Type", "application/x-www-form-urlencoded");
+        Self { request: typed.request.body(body.to_owned()) }
+    }
+
+    pub fn json(self, body: &Value) -> Self {
+        Self { request: self.request.json(body) }
+    }
+
+    pub fn body(self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        let typed = self.header("Content-Type", content_type);
+        Self { request: typed.request.body(body.into()) }
+    }
+
+    pub async fn send(self) -> Reply {
+        self.try_send().await.expect("the server answers")
+    }
+
+    /// As `send`, for a server that may be gone.
+    pub async fn try_send(self) -> Result<Reply, reqwest::Error> {
+        let response = self.request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.bytes().await?.to_vec();
+        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Ok(Reply { status, headers, bytes, body })
+    }
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("headers are text"))
+    }
+
+    pub fn is_replay(&self) -> bool {
+        self.header("Idempotent-Replayed") == Some("true")
+    }
+
+    /// The id of the object.
+    #[track_caller]
+    pub fn id(&self) -> &str {
+        self.body["id"].as_str().unwrap_or_else(|| panic!("no id in {self:?}"))
+    }
+
+    /// The code of the error, or the empty text.
+    pub fn code(&self) -> &str {
+        self.body["error"]["code"].as_str().unwrap_or("")
+    }
+
+    /// The parameter of the error, or the empty text.
+    pub fn param(&self) -> &str {
+        self.body["error"]["param"].as_str().unwrap_or("")
+    }
+
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.bytes));
+        self
+    }
+
+    /// An error of this status and code, with the advice that belongs to it in body and header.
+    #[track_caller]
+    pub fn expect_error(self, status: u16, code: &str) -> Self {
+        let reply = self.expect(status);
+        assert_eq!(reply.code(), code, "{}", reply.body);
+        assert!(reply.body["error"]["type"].is_string(), "{}", reply.body);
+        let retries = reply.header("Stripe-Should-Retry") == Some("true");
+        assert_eq!(retries, reply.body["error"]["retry"] == "same_key", "{reply:?}");
+        reply
+    }
+}
+
+/// Sends bytes as they are and reads until the server closes, or for `patience`.
+pub fn raw_request(address: SocketAddr, bytes: &[u8], patience: Duration) -> String {
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(patience)).unwrap();
+    stream.write_all(bytes).expect("the server reads");
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = stream.read(&mut buffer) {
+        answer.extend_from_slice(&buffer[..read]);
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}

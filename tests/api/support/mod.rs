@@ -1,0 +1,28 @@
+//! What the tests share.
+
+mod app;
+mod client;
+mod postgres;
+mod program;
+
+pub use app::{TestApp, probe_routes, probed};
+pub use client::{Call, Reply, raw_request};
+pub use postgres::TestDatabase;
+pub use program::Program;
+
+use std::time::{Duration, Instant};
+
+/// A key that no other test has.
+pub fn fresh_key() -> String {
+    format!("key-{}", uuid::Uuid::now_v7().simple())
+}
+
+/// Waits until `condition` holds.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,146 @@
+//! One private cluster for all tests, and a database for each, made from a migrated template.
+
+use std::path::Path;
+use std::sync::{Mutex, OnceLock};
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use oncepay::audit::{Report, audit};
+use oncepay::auth::{Account, keys, queries};
+use oncepay::db::migrate::migrate;
+use oncepay::embedded::Cluster;
+use oncepay::types::Id;
+
+/// A database of one test; it is dropped with this guard.
+pub struct TestDatabase {
+    pub name: String,
+    pub url: String,
+    /// The API key of an account in it.
+    pub api_key: String,
+}
+
+impl TestDatabase {
+    pub fn new() -> Self {
+        let name = format!("t_{}", uuid::Uuid::now_v7().simple());
+        let (template, url) = with_cluster(|cluster, template| (template.to_owned(), cluster.url(&name)));
+        execute_on_server(&format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log"));
+        let database = Self { name, url, api_key: keys::random() };
+        keys::ensure(&mut database.connect(), "the test's", &database.api_key, chrono::Utc::now()).unwrap();
+        database
+    }
+
+    pub fn connect(&self) -> PgConnection {
+        PgConnection::establish(&self.url).expect("the test's database can be reached")
+    }
+
+    /// Makes another account, and gives its key.
+    pub fn other_account(&self) -> String {
+        let key = keys::random();
+        keys::ensure(&mut self.connect(), &format!("other {key}"), &key, chrono::Utc::now()).unwrap();
+        key
+    }
+
+    /// The account of the test's API key.
+    pub fn account(&self) -> Id<Account> {
+        let credentials = oncepay::auth::Credentials::of_key(&self.api_key);
+        queries::account(&mut self.connect(), &credentials).unwrap().expect("the key works")
+    }
+
+    /// The rows of a table.
+    pub fn count(&self, table: &str) -> i64 {
+        self.number(&format!("SELECT count(*) AS number FROM {table}"))
+    }
+
+    /// The one `number` that a statement selects.
+    pub fn number(&self, statement: &str) -> i64 {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = diesel::sql_types::BigInt)]
+            number: i64,
+        }
+        diesel::sql_query(statement).get_result::<Row>(&mut self.connect()).expect(statement).number
+    }
+
+    pub fn execute(&self, statement: &str) {
+        diesel::sql_query(statement).execute(&mut self.connect()).expect(statement);
+    }
+
+    pub fn audit(&self) -> Report {
+        audit(&mut self.connect()).expect("the audit runs")
+    }
+
+    /// Fails the test if any rule of the data is broken.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        let report = self.audit();
+        assert!(report.is_clean(), "{report}");
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        execute_on_server(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
+    }
+}
+
+fn execute_on_server(statement: &str) {
+    let url = with_cluster(|cluster, _| cluster.url("postgres"));
+    let mut connection = PgConnection::establish(&url).expect("the tests' cluster can be reached");
+    diesel::sql_query(statement).execute(&mut connection).expect(statement);
+}
+
+struct Shared {
+    cluster: Cluster,
+    template: String,
+}
+
+static SHARED: OnceLock<Mutex<Option<Shared>>> = OnceLock::new();
+
+/// Uses the cluster, started at first use and stopped when the test binary ends.
+fn with_cluster<T>(work: impl FnOnce(&Cluster, &str) -> T) -> T {
+    let shared = SHARED.get_or_init(|| {
+        let cluster = Cluster::start(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres"))
+            .expect("the tests' cluster starts");
+        let template = make_template(&cluster);
+        // SAFETY: the handler touches nothing but this static, which lives as long as the process.
+        unsafe { libc::atexit(stop_cluster) };
+        Mutex::new(Some(Shared { cluster, template }))
+    });
+    let shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let shared = shared.as_ref().expect("the cluster runs while tests do");
+    work(&shared.cluster, &shared.template)
+}
+
+extern "C" fn stop_cluster() {
+    if let Some(shared) = SHARED.get()
+        && let Ok(mut shared) = shared.lock()
+        && let Some(shared) = shared.take()
+    {
+        shared.cluster.stop();
+    }
+}
+
+/// A migrated database, made anew by each run, since migrations may have changed. What an earlier run that was
+/// killed has left is dropped.
+fn make_template(cluster: &Cluster) -> String {
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        datname: String,
+    }
+    let mut connection =
+        PgConnection::establish(&cluster.url("postgres")).expect("the cluster can be reached");
+    let old = "SELECT datname::text FROM pg_database d WHERE (datname LIKE 't\\_%' OR datname LIKE 'template\\_t\\_%') \
+               AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.datname = d.datname) \
+               AND (pg_stat_file('base/' || d.oid || '/PG_VERSION')).modification < now() - interval '1 hour'";
+    for Row { datname } in diesel::sql_query(old).load(&mut connection).expect("databases can be listed") {
+        let _ = diesel::sql_query(format!("DROP DATABASE IF EXISTS {datname} WITH (FORCE)"))
+            .execute(&mut connection);
+    }
+    let template = format!("template_t_{}", uuid::Uuid::now_v7().simple());
+    diesel::sql_query(format!("CREATE DATABASE {template}"))
+        .execute(&mut connection)
+        .expect("a template is made");
+    migrate(&cluster.url(&template)).expect("the migrations apply");
+    template
+}
