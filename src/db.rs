@@ -26,8 +26,18 @@ pub use tx::{Db, Tx};
 
 use crate::error::Error;
 
-/// The longest wait for a thread and its connection together; past it the answer is 503.
-pub const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest wait for a thread and its connection together; past it the answer is 503, which so comes within 2 s.
+pub const LEASE_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// What libpq is told besides the URL, unless that says something itself: a server whose machine has vanished is
+/// given up, both when connecting and in the middle of a statement.
+const CONNECTION_LIMITS: [(&str, &str); 5] = [
+    ("connect_timeout", "2"),
+    ("tcp_user_timeout", "10000"),
+    ("keepalives_idle", "5"),
+    ("keepalives_interval", "2"),
+    ("keepalives_count", "3"),
+];
 
 /// The longest wait for a job that has begun. Statements are bounded by the server ([`BEGIN`]), so this is
 /// reached only when the server itself hangs; whether the job commits is then unknown.
@@ -66,6 +76,7 @@ type Job = Box<dyn FnOnce(&Pool<ConnectionManager<PgConnection>>) + Send>;
 impl Database {
     /// Starts the threads. Connections are made as they are needed, so this succeeds without a server too.
     pub fn open(options: Options) -> Self {
+        let options = Options { url: with_limits(&options.url), ..options };
         let (jobs, queue) = crossbeam_channel::unbounded::<Job>();
         let pool = Pool::builder()
             .max_size(options.pool_size)
@@ -163,6 +174,21 @@ impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Options {
     }
 }
 
+/// A libpq URL or list of `name=value`, with [`CONNECTION_LIMITS`].
+fn with_limits(url: &str) -> String {
+    let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
+    let mut limited = url.to_owned();
+    for (name, value) in CONNECTION_LIMITS.iter().filter(|(name, _)| !url.contains(name)) {
+        limited.push(match is_url {
+            true if limited.contains('?') => '&',
+            true => '?',
+            false => ' ',
+        });
+        limited.push_str(&format!("{name}={value}"));
+    }
+    limited
+}
+
 /// Begins a transaction with `sql`, through diesel's manager, so that a nested `transaction()` is a savepoint.
 ///
 /// # Errors
@@ -199,4 +225,22 @@ pub fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
     let text =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panicked: {}", text.unwrap_or("with a value that is no text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_added_to_urls_of_both_kinds_and_override_nothing() {
+        let all = "connect_timeout=2&tcp_user_timeout=10000&keepalives_idle=5&keepalives_interval=2&keepalives_count=3";
+        assert_eq!(with_limits("postgres://host/db"), format!("postgres://host/db?{all}"));
+        assert_eq!(with_limits("postgresql:///db?host=/tmp"), format!("postgresql:///db?host=/tmp&{all}"));
+        assert_eq!(
+            with_limits("host=/tmp dbname=db"),
+            format!("host=/tmp dbname=db {}", all.replace('&', " "))
+        );
+        let own = with_limits("postgres://host/db?connect_timeout=9");
+        assert!(own.contains("connect_timeout=9&tcp_user_timeout"));
+    }
 }
