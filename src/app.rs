@@ -20,7 +20,10 @@ use crate::idempotency::{Policy, guard};
 use crate::logs::trace;
 use crate::metrics::Metrics;
 use crate::secrets::Secrets;
-use crate::{balance, charges, customers, events, idempotency, metrics, refunds, tokens};
+use crate::{
+    balance, charges, customers, events, idempotency, metrics, payment_intents, payment_methods, refunds,
+    tokens,
+};
 
 /// How long an idle connection is kept.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
@@ -55,7 +58,9 @@ impl Route {
 pub fn routes() -> Vec<Route> {
     [
         customers::handlers::routes(),
+        payment_methods::handlers::routes(),
         tokens::handlers::routes(),
+        payment_intents::handlers::routes(),
         charges::handlers::routes(),
         refunds::handlers::routes(),
         balance::handlers::routes(),

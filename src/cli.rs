@@ -20,7 +20,7 @@ use crate::embedded::Cluster;
 use crate::faults::Faults;
 use crate::metrics::Metrics;
 use crate::secrets::{Secrets, random_text};
-use crate::{audit, idempotency, logs};
+use crate::{audit, logs, sweeper};
 
 /// What ends the program with a message.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -112,7 +112,7 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
     let address = listener.local_addr()?;
     actix_web::rt::System::new().block_on(async {
         let http = app::serve(state.clone(), app::routes, listener, settings.workers())?;
-        let sweeper = actix_web::rt::spawn(idempotency::sweep::run(state));
+        let sweeper = actix_web::rt::spawn(sweeper::run(state));
         greet(&address.to_string(), demo_key.as_deref());
         let ended = http.await;
         sweeper.abort();

@@ -10,9 +10,11 @@
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::card_network::Refusal;
+use crate::card_network::{Decline, Refusal};
 use crate::idempotency::key::KeyError;
+use crate::payment_intents::PaymentIntent;
 use crate::types::Kind;
 use crate::types::money::AmountError;
 
@@ -100,6 +102,10 @@ pub enum Error {
     #[error("{message}")]
     NotAllowedNow { code: Option<&'static str>, message: String, param: Option<&'static str> },
 
+    /// A payment intent's status does not allow it; the caller is shown the intent.
+    #[error("{message}")]
+    UnexpectedState { message: String, payment_intent: Box<Value> },
+
     /// Another request held a row for too long, or each waited for the other.
     #[error("Another request is changing the same object. Send this one again, with the same key.")]
     LockTimeout,
@@ -162,9 +168,48 @@ pub struct ErrorBody<'a> {
     pub message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param: Option<&'a str>,
+    /// Where Stripe explains the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doc_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub charge: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payment_intent: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payment_method: Option<&'a Value>,
     pub retry: Retry,
+}
+
+impl ErrorBody<'static> {
+    /// A declined payment: committed and remembered, so another attempt needs another key.
+    pub fn decline(decline: Decline) -> Self {
+        ErrorBody {
+            error_type: ErrorType::CardError,
+            code: Some(decline.code()),
+            decline_code: Some(decline.decline_code()),
+            message: decline.message(),
+            param: None,
+            doc_url: doc_url(decline.code()),
+            charge: None,
+            payment_intent: None,
+            payment_method: None,
+            retry: Retry::NewKey,
+        }
+    }
+}
+
+impl ErrorBody<'_> {
+    /// `{"error": …}`
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(&serde_json::json!({ "error": self })).expect("text and enums always serialize")
+    }
+}
+
+/// Stripe's page on a code; the codes about keys are this service's own and have none.
+fn doc_url(code: &str) -> Option<String> {
+    let own =
+        code.starts_with("idempotency_key") || matches!(code, "missing" | "payment_method_unexpected_state");
+    (!own).then(|| format!("https://docs.stripe.com/error-codes#{}", code.replace('_', "-")))
 }
 
 impl Error {
@@ -203,6 +248,9 @@ impl Error {
             }
             Error::CardRefused(refusal) => (402, CardError, Some(refusal.code()), FixRequest),
             Error::NotAllowedNow { code, .. } => (400, InvalidRequestError, *code, FixRequest),
+            Error::UnexpectedState { .. } => {
+                (400, InvalidRequestError, Some("payment_intent_unexpected_state"), FixRequest)
+            }
             Error::LockTimeout => (409, InvalidRequestError, Some("lock_timeout"), SameKey),
             Error::Unavailable(_) => (503, ApiError, None, SameKey),
             Error::OutcomeUnknown { keyed: true, .. } => (503, ApiError, None, SameKey),
@@ -249,15 +297,23 @@ impl Error {
             Error::CardRefused(refusal) => refusal.decline_code(),
             _ => None,
         };
-        error_body(&ErrorBody {
+        let payment_intent = match self {
+            Error::UnexpectedState { payment_intent, .. } => Some(&**payment_intent),
+            _ => None,
+        };
+        ErrorBody {
             error_type: row.error_type,
             code: row.code,
             decline_code,
             message: &self.to_string(),
             param: self.param(),
+            doc_url: row.code.and_then(doc_url),
             charge: None,
+            payment_intent,
+            payment_method: None,
             retry: row.retry,
-        })
+        }
+        .to_json()
     }
 
     fn param(&self) -> Option<&str> {
@@ -268,17 +324,12 @@ impl Error {
             | Error::ParameterInvalid { param, .. }
             | Error::AmountInvalid { param, .. }
             | Error::ReferenceNotFound { param, .. } => Some(param),
-            Error::NotFound { .. } => Some("id"),
+            Error::NotFound { noun, .. } => Some(if *noun == PaymentIntent::NOUN { "intent" } else { "id" }),
             Error::CardRefused(refusal) => refusal.param(),
             Error::NotAllowedNow { param, .. } => *param,
             _ => None,
         }
     }
-}
-
-/// `{"error": …}`
-pub fn error_body(error: &ErrorBody<'_>) -> Vec<u8> {
-    serde_json::to_vec(&serde_json::json!({ "error": error })).expect("text and enums always serialize")
 }
 
 fn amount_code(error: AmountError) -> Option<&'static str> {
@@ -408,6 +459,7 @@ mod tests {
             Error::ReferenceNotFound { noun: "charge", id: text(), param: text() },
             Error::CardRefused(Refusal::Number),
             Error::NotAllowedNow { code: None, message: text(), param: None },
+            Error::UnexpectedState { message: text(), payment_intent: Box::new(Value::Null) },
             Error::LockTimeout,
             Error::Unavailable(text()),
             Error::OutcomeUnknown { keyed: true, detail: text() },
@@ -438,6 +490,7 @@ mod tests {
                 | Error::ReferenceNotFound { .. }
                 | Error::CardRefused(_)
                 | Error::NotAllowedNow { .. }
+                | Error::UnexpectedState { .. }
                 | Error::LockTimeout
                 | Error::Unavailable(_)
                 | Error::OutcomeUnknown { .. }

@@ -21,9 +21,9 @@
 //!
 //! # The modules, in reading order
 //!
-//! [`idempotency`] · [`db`] · [`charges`] · [`refunds`] · [`customers`] · [`tokens`] · [`payment_methods`] · [`balance`] ·
+//! [`idempotency`] · [`db`] · [`charges`] · [`payment_intents`] · [`refunds`] · [`customers`] · [`tokens`] · [`payment_methods`] · [`balance`] ·
 //! [`events`] · [`card_network`] · [`types`] · [`wire`] · [`error`] · [`auth`] · [`secrets`] · [`app`] · [`logs`] ·
-//! [`metrics`] · [`audit`] · [`config`] · [`cli`] · [`embedded`] · [`faults`]
+//! [`metrics`] · [`sweeper`] · [`audit`] · [`config`] · [`cli`] · [`embedded`] · [`faults`]
 //!
 //! # Simplifications, confessed
 //!
@@ -48,10 +48,12 @@ pub mod faults;
 pub mod idempotency;
 pub mod logs;
 pub mod metrics;
+pub mod payment_intents;
 pub mod payment_methods;
 pub mod refunds;
 pub mod schema;
 pub mod secrets;
+pub mod sweeper;
 pub mod tokens;
 pub mod types;
 pub mod wire;

@@ -45,6 +45,7 @@ diesel::table! {
         account_id -> Uuid,
         id -> Uuid,
         request_id -> Uuid,
+        /// A hold is authorised, then captured or released.
         status -> Text,
         amount -> Int8,
         amount_captured -> Int8,
@@ -52,6 +53,7 @@ diesel::table! {
         amount_refunded -> Int8,
         currency -> Text,
         customer_id -> Nullable<Uuid>,
+        payment_intent_id -> Nullable<Uuid>,
         payment_method_id -> Uuid,
         balance_transaction_id -> Nullable<Uuid>,
         decline_code -> Nullable<Text>,
@@ -75,6 +77,8 @@ diesel::table! {
         id -> Uuid,
         request_id -> Uuid,
         default_source_id -> Nullable<Uuid>,
+        /// The default of invoice_settings.
+        default_payment_method_id -> Nullable<Uuid>,
         address -> Nullable<Jsonb>,
         description -> Nullable<Text>,
         email -> Nullable<Text>,
@@ -131,7 +135,42 @@ diesel::table! {
 }
 
 diesel::table! {
-    /// Cards. A row knows which test card it is, and no card number.
+    /// The promise to pay an amount; its charges are the attempts.
+    payment_intents (account_id, id) {
+        account_id -> Uuid,
+        id -> Uuid,
+        request_id -> Uuid,
+        status -> Text,
+        amount -> Int8,
+        amount_received -> Int8,
+        currency -> Text,
+        customer_id -> Nullable<Uuid>,
+        payment_method_id -> Nullable<Uuid>,
+        latest_charge_id -> Nullable<Uuid>,
+        capture_method -> Text,
+        confirmation_method -> Text,
+        /// The random end of the client secret, by which a payer's browser may know this intent.
+        client_secret -> Text,
+        setup_future_usage -> Nullable<Text>,
+        automatic_payment_methods -> Nullable<Jsonb>,
+        payment_method_options -> Jsonb,
+        next_action -> Nullable<Jsonb>,
+        /// Why the latest attempt failed, as it was told; unset when one succeeds.
+        last_payment_error -> Nullable<Jsonb>,
+        description -> Nullable<Text>,
+        metadata -> Jsonb,
+        receipt_email -> Nullable<Text>,
+        shipping -> Nullable<Jsonb>,
+        statement_descriptor -> Nullable<Text>,
+        statement_descriptor_suffix -> Nullable<Text>,
+        cancellation_reason -> Nullable<Text>,
+        canceled_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    /// Cards, as pm_ and, where the older API calls them sources, as card_. A row knows which test card it is, and no card number.
     payment_methods (account_id, id) {
         account_id -> Uuid,
         id -> Uuid,
@@ -143,9 +182,12 @@ diesel::table! {
         expiry_year -> Int2,
         /// Whether a security code came with the card; the code itself is not kept.
         cvc_given -> Bool,
-        /// Name and address as typed with the card.
-        cardholder -> Jsonb,
+        /// Name, address, e-mail and phone of the holder, as typed with the card.
+        billing_details -> Jsonb,
+        metadata -> Jsonb,
         created_at -> Timestamptz,
+        /// When a customer gave it up; it can never be used again.
+        detached_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -156,6 +198,7 @@ diesel::table! {
         id -> Uuid,
         request_id -> Uuid,
         charge_id -> Uuid,
+        payment_intent_id -> Nullable<Uuid>,
         status -> Text,
         amount -> Int8,
         currency -> Text,
@@ -191,6 +234,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     customers,
     events,
     idempotency_records,
+    payment_intents,
     payment_methods,
     refunds,
     tokens,

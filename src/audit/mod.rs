@@ -78,11 +78,18 @@ impl fmt::Display for Report {
 const RULES: &[Rule] = &[
     Rule {
         name: "every remembered answer has its effect",
-        // A row of an object or an event has the request's id. Every route that is remembered writes one.
+        // A row of an object or an event has the request's id. What is remembered wrote one; but for the update of a
+        // payment intent, and for a payment method that was attached already, of which Stripe has no event.
         statement: "SELECT format('%s %s', r.key, r.request_id) AS broken FROM idempotency_records r \
              WHERE r.source = 'api' \
                AND NOT EXISTS (SELECT FROM events x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
-               AND NOT EXISTS (SELECT FROM tokens x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id))",
+               AND NOT EXISTS (SELECT FROM tokens x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
+               AND NOT EXISTS (SELECT FROM payment_methods x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
+               AND NOT (r.status = 200 AND NOT r.sealed AND EXISTS ( \
+                   SELECT FROM payment_intents x WHERE x.account_id = r.account_id \
+                     AND convert_from(r.body, 'UTF8')::json ->> 'id' = 'pi_' || replace(x.id::text, '-', '') \
+                   UNION ALL SELECT FROM payment_methods x WHERE x.account_id = r.account_id \
+                     AND convert_from(r.body, 'UTF8')::json ->> 'id' = 'pm_' || replace(x.id::text, '-', '')))",
     },
     Rule {
         name: "every effect of a key that is remembered is of the request that was remembered",
@@ -93,10 +100,11 @@ const RULES: &[Rule] = &[
                AND e.created_at >= r.created_at AND e.created_at < r.expires_at",
     },
     Rule {
-        name: "a request makes at most one charge, one refund, one customer",
+        name: "a request makes at most one charge, one refund, one customer, one payment intent",
         statement: "SELECT format('%s %s times', request_id, count(*)) AS broken FROM ( \
                  SELECT 'charge' AS noun, account_id, request_id FROM charges \
                  UNION ALL SELECT 'refund', account_id, request_id FROM refunds \
+                 UNION ALL SELECT 'payment_intent', account_id, request_id FROM payment_intents \
                  UNION ALL SELECT 'customer', account_id, request_id FROM customers) AS made \
              GROUP BY noun, account_id, request_id HAVING count(*) > 1",
     },
@@ -168,5 +176,31 @@ const RULES: &[Rule] = &[
         statement: "SELECT c.id::text AS broken FROM customers c JOIN payment_methods m \
                ON (m.account_id, m.id) = (c.account_id, c.default_source_id) \
              WHERE m.customer_id IS DISTINCT FROM c.id",
+    },
+    Rule {
+        name: "an intent holds or has what its charge holds or moved, and no other charge does",
+        statement: "SELECT i.id::text AS broken FROM payment_intents i LEFT JOIN charges c \
+               ON (c.account_id, c.payment_intent_id) = (i.account_id, i.id) AND c.status IN ('authorised', 'captured') \
+             GROUP BY i.account_id, i.id \
+             HAVING coalesce(sum(c.amount_captured), 0) <> i.amount_received \
+                 OR count(c.id) <> CASE WHEN i.status IN ('requires_capture', 'succeeded') THEN 1 ELSE 0 END \
+                 OR coalesce(bool_or(c.status <> CASE i.status WHEN 'succeeded' THEN 'captured' ELSE 'authorised' END), false) \
+                 OR coalesce(bool_or(c.id <> i.latest_charge_id OR c.currency <> i.currency), false)",
+    },
+    Rule {
+        name: "every intent has the one event of its beginning, and those of its end",
+        statement: "SELECT i.id::text AS broken FROM payment_intents i LEFT JOIN events e \
+               ON e.account_id = i.account_id AND e.type LIKE 'payment\\_intent.%' \
+               AND e.object ->> 'id' = 'pi_' || replace(i.id::text, '-', '') \
+             GROUP BY i.account_id, i.id \
+             HAVING count(e.id) FILTER (WHERE e.type = 'payment_intent.created') <> 1 \
+                 OR count(e.id) FILTER (WHERE e.type = 'payment_intent.succeeded') <> CASE i.status WHEN 'succeeded' THEN 1 ELSE 0 END \
+                 OR count(e.id) FILTER (WHERE e.type = 'payment_intent.canceled') <> CASE i.status WHEN 'canceled' THEN 1 ELSE 0 END",
+    },
+    Rule {
+        name: "every refund is of the intent of its charge",
+        statement: "SELECT r.id::text AS broken FROM refunds r JOIN charges c \
+               ON (c.account_id, c.id) = (r.account_id, r.charge_id) \
+             WHERE r.payment_intent_id IS DISTINCT FROM c.payment_intent_id",
     },
 ];

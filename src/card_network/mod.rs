@@ -96,6 +96,11 @@ pub fn authorise(card: &TestCard) -> Outcome {
     }
 }
 
+/// Whether the cardholder must confirm before the issuer is asked (3-D Secure).
+pub fn asks_the_cardholder(card: &TestCard) -> bool {
+    matches!(card.behaviour, Behaviour::Authenticates | Behaviour::AuthenticatesThenDeclines(_))
+}
+
 /// Whether a refund to this card settles at once; else the network reports later how it went.
 pub fn refunds_at_once(card: &TestCard) -> bool {
     card.behaviour != Behaviour::RefundsLate
@@ -122,20 +127,28 @@ pub fn accept(typed: &TypedCard, now: DateTime<Utc>) -> Result<&'static TestCard
     if !plausible || !luhn::valid(&number) {
         return Err(Refusal::Number);
     }
-    if !(1..=12).contains(&typed.expiry_month) {
-        return Err(Refusal::ExpiryMonth);
-    }
-    let year = full_year(typed.expiry_year);
-    let (this_year, this_month) = (i64::from(now.year()), i64::from(now.month()));
-    if (year, typed.expiry_month) < (this_year, this_month) || year > this_year + 50 {
-        return Err(Refusal::ExpiryYear);
-    }
+    check_expiry(typed.expiry_month, full_year(typed.expiry_year), now)?;
     if let Some(cvc) = &typed.cvc
         && (!(3..=4).contains(&cvc.len()) || !cvc.bytes().all(|byte| byte.is_ascii_digit()))
     {
         return Err(Refusal::Cvc);
     }
     CARDS.iter().find(|card| card.number == number).ok_or(Refusal::LiveCard)
+}
+
+/// Whether a card can expire then: a card is good to the end of its month.
+///
+/// # Errors
+/// No such month, or a year that is over or too far away.
+pub fn check_expiry(month: i64, year: i64, now: DateTime<Utc>) -> Result<(), Refusal> {
+    if !(1..=12).contains(&month) {
+        return Err(Refusal::ExpiryMonth);
+    }
+    let (this_year, this_month) = (i64::from(now.year()), i64::from(now.month()));
+    if (year, month) < (this_year, this_month) || year > this_year + 50 {
+        return Err(Refusal::ExpiryYear);
+    }
+    Ok(())
 }
 
 /// The year that `27` and `2027` both mean.

@@ -5,12 +5,11 @@ use super::{CaptureCharge, Charge, CreateCharge, Filter, UpdateCharge};
 use crate::app::Route;
 use crate::charges;
 use crate::db::{Db, Tx};
-use crate::error::{Error, ErrorBody, ErrorType, Retry, error_body};
+use crate::error::{Error, ErrorBody};
 use crate::idempotency::{Answer, Policy};
 use crate::payment_methods::NewCard;
 use crate::tokens::Source;
 use crate::types::{Cause, Id, PageRequest};
-use crate::wire::params::NotYet;
 use crate::wire::{self, Expand, Nothing, Parameters, Params, Payload, Update};
 
 const PATH: &str = "/v1/charges";
@@ -86,8 +85,9 @@ struct ListCharges {
 impl Parameters for ListCharges {
     fn read(params: &mut Params) -> Result<Self, Error> {
         let (page, cursor) = params.page()?;
-        params.take::<NotYet>("payment_intent")?;
-        Ok(Self { page, cursor, filter: Filter { customer: params.take("customer")? } })
+        let filter =
+            Filter { customer: params.take("customer")?, payment_intent: params.take("payment_intent")? };
+        Ok(Self { page, cursor, filter })
     }
 }
 
@@ -147,16 +147,8 @@ fn answer(
     let Some(decline) = charge.decline() else {
         return wire::created(connection, cause, PATH, charge.shape(), expand);
     };
-    let body = error_body(&ErrorBody {
-        error_type: ErrorType::CardError,
-        code: Some(decline.code()),
-        decline_code: Some(decline.decline_code()),
-        message: decline.message(),
-        param: None,
-        charge: Some(charge.id.to_string()),
-        retry: Retry::NewKey,
-    });
-    Ok(Answer::new(402, body))
+    let error = ErrorBody { charge: Some(charge.id.to_string()), ..ErrorBody::decline(decline) };
+    Ok(Answer::new(402, error.to_json()))
 }
 
 fn user_report(mut details: Params) -> Result<Update<String>, Error> {
@@ -172,7 +164,11 @@ fn user_report(mut details: Params) -> Result<Update<String>, Error> {
     }
 }
 
-fn descriptor(params: &mut Params, name: &str) -> Result<Option<String>, Error> {
+/// A text for the payer's statement.
+///
+/// # Errors
+/// It is too long, or has a character that no statement can print.
+pub fn descriptor(params: &mut Params, name: &str) -> Result<Option<String>, Error> {
     let text: Option<String> = params.take(name)?;
     if let Some(text) = &text
         && (text.chars().count() > MAX_DESCRIPTOR_CHARACTERS

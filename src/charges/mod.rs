@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | – | captured, failed | create |
 //! | – | authorised, failed | create with `capture=false` |
-//! | authorised | captured | capture, within 7 days |
-//! | captured, failed | – | |
+//! | authorised | captured | capture, within 7 days; or by its payment intent |
+//! | authorised | released | its payment intent is canceled, or 7 days are over |
+//! | captured, released, failed | – | |
 
 pub mod handlers;
 pub mod queries;
@@ -26,7 +27,8 @@ use crate::balance::{self, BalanceTransaction};
 use crate::card_network::{self, Decline, Outcome};
 use crate::customers::{self, Customer};
 use crate::error::Error;
-use crate::payment_methods::{self, Card, CardSnapshot};
+use crate::payment_intents::PaymentIntent;
+use crate::payment_methods::{self, CardSnapshot, PaymentMethod};
 use crate::schema::charges;
 use crate::tokens::{self, Source};
 use crate::types::cause::Request;
@@ -51,7 +53,8 @@ pub struct Charge {
     pub amount_refunded: i64,
     pub currency: Currency,
     pub customer_id: Option<Id<Customer>>,
-    pub payment_method_id: Id<Card>,
+    pub payment_intent_id: Option<Id<PaymentIntent>>,
+    pub payment_method_id: Id<PaymentMethod>,
     pub balance_transaction_id: Option<Id<BalanceTransaction>>,
     pub decline_code: Option<String>,
     pub card: CardSnapshot,
@@ -78,6 +81,8 @@ pub enum Status {
     Authorised,
     /// Moved, the captured part of it.
     Captured,
+    /// Held, and then let go; nothing moved.
+    Released,
     /// Declined; nothing moved.
     Failed,
 }
@@ -119,6 +124,7 @@ pub struct CaptureCharge {
 #[derive(Debug, Default)]
 pub struct Filter {
     pub customer: Option<Id<Customer>>,
+    pub payment_intent: Option<Id<PaymentIntent>>,
 }
 
 /// Charges a card. A decline is no error: it leaves a failed charge, which is committed and remembered.
@@ -131,7 +137,9 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateCharge
     let capture = create.capture;
     let (charge, card) = prepare(connection, cause, create)?;
     let outcome = card_network::authorise(card.test_card()?);
-    conclude(connection, cause, charge, outcome, capture)
+    let (charge, movement) = conclude(cause, charge, outcome, capture)?;
+    queries::insert(connection, cause, &charge, movement.as_ref())?;
+    Ok(charge)
 }
 
 /// What comes before the call of the network: the card is found or kept, and the charge is whole but for its
@@ -140,11 +148,50 @@ fn prepare(
     connection: &mut PgConnection,
     cause: &Cause,
     create: CreateCharge,
-) -> Result<(Charge, Card), Error> {
+) -> Result<(Charge, PaymentMethod), Error> {
     let amount = params::amount(create.amount, create.currency)?;
     let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
     let card = card_to_charge(connection, cause, create.source, create.customer)?;
     let charge = Charge {
+        customer_id: create.customer,
+        description: create.description,
+        metadata,
+        receipt_email: create.receipt_email.map(|Email(email)| email),
+        shipping: create.shipping,
+        statement_descriptor: create.statement_descriptor,
+        statement_descriptor_suffix: create.statement_descriptor_suffix,
+        ..draft(cause, amount, create.currency, &card)
+    };
+    Ok((charge, card))
+}
+
+/// The attempt to keep a payment intent: built, and written by the intent in one statement with itself.
+///
+/// # Errors
+/// The network does not know the card.
+pub fn attempt(
+    cause: &Cause,
+    intent: &PaymentIntent,
+    method: &PaymentMethod,
+) -> Result<(Charge, Option<BalanceTransaction>), Error> {
+    let charge = Charge {
+        customer_id: intent.customer_id,
+        payment_intent_id: Some(intent.id),
+        description: intent.description.clone(),
+        metadata: intent.metadata.clone(),
+        receipt_email: intent.receipt_email.clone(),
+        shipping: intent.shipping.clone(),
+        statement_descriptor: intent.statement_descriptor.clone(),
+        statement_descriptor_suffix: intent.statement_descriptor_suffix.clone(),
+        ..draft(cause, intent.amount, intent.currency, method)
+    };
+    let outcome = card_network::authorise(method.test_card()?);
+    conclude(cause, charge, outcome, intent.captures_at_once())
+}
+
+/// A charge of this card of which nothing else is known.
+fn draft(cause: &Cause, amount: Amount, currency: Currency, card: &PaymentMethod) -> Charge {
+    Charge {
         account_id: cause.account,
         id: cause.new_id(),
         request_id: cause.request_id,
@@ -152,48 +199,40 @@ fn prepare(
         amount,
         amount_captured: 0,
         amount_refunded: 0,
-        currency: create.currency,
-        customer_id: create.customer,
+        currency,
+        customer_id: None,
+        payment_intent_id: None,
         payment_method_id: card.id,
         balance_transaction_id: None,
         decline_code: None,
         card: card.snapshot(),
-        description: create.description,
-        metadata,
-        receipt_email: create.receipt_email.map(|Email(email)| email),
-        shipping: create.shipping,
-        statement_descriptor: create.statement_descriptor,
-        statement_descriptor_suffix: create.statement_descriptor_suffix,
+        description: None,
+        metadata: Metadata::default(),
+        receipt_email: None,
+        shipping: None,
+        statement_descriptor: None,
+        statement_descriptor_suffix: None,
         user_report: None,
         created_at: cause.now,
-    };
-    Ok((charge, card))
+    }
 }
 
-/// What comes after the call of the network: the charge is written with its events and, if money moved, its row of
-/// the ledger.
+/// What comes after the call of the network: the charge as it became and, if money moved, its row of the ledger.
 fn conclude(
-    connection: &mut PgConnection,
     cause: &Cause,
     charge: Charge,
     outcome: Outcome,
     capture: bool,
-) -> Result<Charge, Error> {
+) -> Result<(Charge, Option<BalanceTransaction>), Error> {
     match outcome {
         Outcome::Approved if capture => {
-            let (charge, movement) = captured(cause, charge, None)?;
-            queries::insert_captured(connection, cause, &charge, &movement)?;
-            Ok(charge)
+            let (charge, movement) = charge.captured(cause, None, "amount")?;
+            Ok((charge, Some(movement)))
         }
-        Outcome::Approved => {
-            queries::insert(connection, cause, &charge, "charge.succeeded")?;
-            Ok(charge)
-        }
+        Outcome::Approved => Ok((charge, None)),
         Outcome::Declined(decline) => {
             let decline_code = Some(decline.decline_code().to_owned());
-            let charge = Charge { status: Status::Failed, decline_code, ..charge };
-            queries::insert(connection, cause, &charge, "charge.failed")?;
-            Ok(charge)
+            Ok((Charge { status: Status::Failed, decline_code, ..charge }, None))
         }
     }
 }
@@ -204,10 +243,10 @@ fn card_to_charge(
     cause: &Cause,
     source: Option<Source>,
     customer: Option<Id<Customer>>,
-) -> Result<Card, Error> {
+) -> Result<PaymentMethod, Error> {
     let Some(customer) = customer else {
         return match source {
-            Some(Source::New(card)) => payment_methods::create(connection, cause, card, None),
+            Some(Source::New(card)) => payment_methods::create_from_card(connection, cause, card),
             Some(Source::Token(token)) => tokens::spend(connection, cause, token, "source"),
             Some(Source::Kept(card)) => Err(Error::invalid(
                 "source",
@@ -218,7 +257,7 @@ fn card_to_charge(
     };
     let customer = customers::active(connection, cause, customer, "customer")?;
     let card = match source {
-        Some(Source::Kept(card)) => card,
+        Some(Source::Kept(card)) => card.renamed(),
         Some(Source::New(_) | Source::Token(_)) => {
             return Err(Error::invalid(
                 "source",
@@ -249,31 +288,17 @@ pub fn capture(
 ) -> Result<Charge, Error> {
     // Ends the race of two captures: the second waits here, and then finds the charge captured.
     let charge = lock(connection, cause, id)?;
-    match charge.status {
-        Status::Authorised if cause.now < charge.created_at + Duration::days(HOLD_DAYS) => {}
-        Status::Authorised => {
-            return Err(Error::not_allowed(
-                "charge_expired_for_capture",
-                format!(
-                    "Charge {} was authorised more than {HOLD_DAYS} days ago, and its hold is gone.",
-                    charge.id
-                ),
-            ));
-        }
-        Status::Captured => {
-            return Err(Error::not_allowed(
-                "charge_already_captured",
-                format!("Charge {} has already been captured.", charge.id),
-            ));
-        }
-        Status::Failed => {
-            return Err(Error::NotAllowedNow {
-                code: None,
-                message: format!("Charge {} failed, so there is nothing to capture.", charge.id),
-                param: None,
-            });
-        }
+    if let Some(intent) = charge.payment_intent_id {
+        return Err(Error::NotAllowedNow {
+            code: None,
+            message: format!(
+                "Charge {} belongs to a payment intent. Capture that: POST /v1/payment_intents/{intent}/capture.",
+                charge.id
+            ),
+            param: None,
+        });
     }
+    charge.check_capturable(cause)?;
     let amount = capture.amount.map(|minor| params::part(minor, charge.currency, "amount")).transpose()?;
     let charge = Charge {
         receipt_email: capture.receipt_email.map(|Email(email)| email).or(charge.receipt_email),
@@ -283,37 +308,9 @@ pub fn capture(
             .or(charge.statement_descriptor_suffix),
         ..charge
     };
-    let (charge, movement) = captured(cause, charge, amount)?;
+    let (charge, movement) = charge.captured(cause, amount, "amount")?;
     queries::update_captured(connection, cause, &charge, &movement)?;
     Ok(charge)
-}
-
-/// The authorised charge as captured, and its row of the ledger. `None` captures all of it.
-fn captured(
-    cause: &Cause,
-    charge: Charge,
-    amount: Option<Amount>,
-) -> Result<(Charge, BalanceTransaction), Error> {
-    let amount = amount.unwrap_or(charge.amount);
-    if amount > charge.amount {
-        return Err(Error::ParameterInvalid {
-            param: "amount".to_owned(),
-            code: Some("amount_too_large"),
-            message: format!(
-                "Cannot capture {}: only {} was authorised.",
-                money::shown(amount.minor(), charge.currency),
-                money::shown(charge.amount.minor(), charge.currency)
-            ),
-        });
-    }
-    let movement = balance::money_in(cause, cause.new_id(), charge.id, amount, charge.currency);
-    let charge = Charge {
-        status: Status::Captured,
-        amount_captured: amount.minor(),
-        balance_transaction_id: Some(movement.id),
-        ..charge
-    };
-    Ok((charge, movement))
 }
 
 /// Changes what may change of a charge; never money.
@@ -391,6 +388,32 @@ pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid])
     Ok(queries::find_all(connection, account, ids)?.iter().map(Charge::shape).collect())
 }
 
+/// Locks the charge of a payment intent, whose row was locked before, and reads it.
+///
+/// # Errors
+/// [`Error::Internal`] if there is none.
+pub fn lock_of_intent(connection: &mut PgConnection, intent: &PaymentIntent) -> Result<Charge, Error> {
+    let found = match intent.latest_charge_id {
+        Some(id) => queries::lock(connection, intent.account_id, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::Internal(format!("{} holds money without a charge", intent.id)))
+}
+
+/// Lets go what was held for longer than a hold lasts, one charge that belongs to no intent; `None`: there is none.
+///
+/// # Errors
+/// What the statements report.
+pub fn expire_one(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<Option<Id<Charge>>, Error> {
+    let Some(charge) = queries::lock_expired(connection, now - Duration::days(HOLD_DAYS))? else {
+        return Ok(None);
+    };
+    let cause = Cause::of_the_service(charge.account_id, now);
+    let charge = charge.released();
+    queries::update_released(connection, &cause, &charge)?;
+    Ok(Some(charge.id))
+}
+
 /// Locks the row that guards the money of a charge, and reads it.
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
     let found = match Id::parse(id) {
@@ -401,6 +424,72 @@ fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge
 }
 
 impl Charge {
+    /// That it can be captured now.
+    ///
+    /// # Errors
+    /// It is captured, failed or let go.
+    pub fn check_capturable(&self, cause: &Cause) -> Result<(), Error> {
+        match self.status {
+            Status::Authorised if cause.now < self.created_at + Duration::days(HOLD_DAYS) => Ok(()),
+            Status::Authorised | Status::Released => Err(Error::not_allowed(
+                "charge_expired_for_capture",
+                format!("The hold of charge {} is gone: it lasts {HOLD_DAYS} days at most.", self.id),
+            )),
+            Status::Captured => Err(Error::not_allowed(
+                "charge_already_captured",
+                format!("Charge {} has already been captured.", self.id),
+            )),
+            Status::Failed => Err(Error::NotAllowedNow {
+                code: None,
+                message: format!("Charge {} failed, so there is nothing to capture.", self.id),
+                param: None,
+            }),
+        }
+    }
+
+    /// This authorised charge as captured, and its row of the ledger. `None` captures all of it; `param` is what an
+    /// amount came in.
+    ///
+    /// # Errors
+    /// More than was authorised.
+    pub fn captured(
+        self,
+        cause: &Cause,
+        amount: Option<Amount>,
+        param: &str,
+    ) -> Result<(Charge, BalanceTransaction), Error> {
+        let amount = amount.unwrap_or(self.amount);
+        if amount > self.amount {
+            return Err(Error::ParameterInvalid {
+                param: param.to_owned(),
+                code: Some("amount_too_large"),
+                message: format!(
+                    "Cannot capture {}: only {} was authorised.",
+                    money::shown(amount.minor(), self.currency),
+                    money::shown(self.amount.minor(), self.currency)
+                ),
+            });
+        }
+        let movement = balance::money_in(cause, cause.new_id(), self.id, amount, self.currency);
+        let charge = Charge {
+            status: Status::Captured,
+            amount_captured: amount.minor(),
+            balance_transaction_id: Some(movement.id),
+            ..self
+        };
+        Ok((charge, movement))
+    }
+
+    /// This authorised charge with its hold let go.
+    pub fn released(self) -> Charge {
+        Charge { status: Status::Released, ..self }
+    }
+
+    /// The event of its beginning.
+    pub fn first_event(&self) -> &'static str {
+        if self.status == Status::Failed { "charge.failed" } else { "charge.succeeded" }
+    }
+
     /// What refunds may still move back, in minor units.
     pub fn refundable(&self) -> i64 {
         self.amount_captured - self.amount_refunded
@@ -415,8 +504,11 @@ impl Charge {
         let decline = self.decline();
         let succeeded = self.status != Status::Failed;
         let captured = self.status == Status::Captured;
-        // A partial capture releases the rest of the hold, which the wire counts as refunded.
-        let released = if captured { self.amount.minor() - self.amount_captured } else { 0 };
+        // What is let go of a hold, the rest of a partial capture or all of it, the wire counts as refunded.
+        let released = match self.status {
+            Status::Captured | Status::Released => self.amount.minor() - self.amount_captured,
+            Status::Authorised | Status::Failed => 0,
+        };
         json!({
             "id": self.id,
             "object": "charge",
@@ -427,7 +519,7 @@ impl Charge {
             "application_fee": null,
             "application_fee_amount": null,
             "balance_transaction": self.balance_transaction_id,
-            "billing_details": self.card.billing_details(),
+            "billing_details": self.card.billing_details.shape(),
             "calculated_statement_descriptor": self.statement_descriptor.as_deref().unwrap_or("ONCEPAY"),
             "captured": captured,
             "created": self.created_at.timestamp(),
@@ -444,13 +536,13 @@ impl Charge {
             "on_behalf_of": null,
             "outcome": outcome_shape(decline),
             "paid": succeeded,
-            "payment_intent": null,
+            "payment_intent": self.payment_intent_id,
             "payment_method": self.payment_method_id,
             "payment_method_details": self.card.details(self.amount.minor()),
             "receipt_email": self.receipt_email,
             "receipt_number": null,
             "receipt_url": null,
-            "refunded": captured && self.refundable() == 0,
+            "refunded": self.status == Status::Released || (captured && self.refundable() == 0),
             "review": null,
             "shipping": self.shipping,
             "source_transfer": null,
@@ -491,12 +583,13 @@ impl Status {
         match self {
             Status::Authorised => "authorised",
             Status::Captured => "captured",
+            Status::Released => "released",
             Status::Failed => "failed",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Status::Authorised, Status::Captured, Status::Failed]
+        [Status::Authorised, Status::Captured, Status::Released, Status::Failed]
             .into_iter()
             .find(|status| status.as_str() == text)
     }

@@ -1,10 +1,11 @@
+use chrono::{DateTime, Utc};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::{BigInt, Nullable, Text, Uuid as SqlUuid};
 use uuid::Uuid;
 
-use super::{Charge, Filter};
+use super::{Charge, Filter, Status};
 use crate::auth::Account;
 use crate::balance::BalanceTransaction;
 use crate::db::{Part, Together};
@@ -13,31 +14,23 @@ use crate::schema::{balance_transactions, charges};
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
-/// Inserts a charge that moved no money, with its event.
+/// Inserts a charge with its event and, if money moved, its row of the ledger.
 pub fn insert(
     connection: &mut PgConnection,
     cause: &Cause,
     charge: &Charge,
-    event: &'static str,
+    movement: Option<&BalanceTransaction>,
 ) -> QueryResult<()> {
-    let insert = diesel::insert_into(charges::table).values(charge);
-    let events = events::of(cause, &[(event, &charge.shape())]);
-    Together::new((Part::new("charge", insert),), events).execute(connection).map(drop)
-}
-
-/// Inserts a charge whose money moved, with its row of the ledger and its event.
-pub fn insert_captured(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    charge: &Charge,
-    movement: &BalanceTransaction,
-) -> QueryResult<()> {
-    let insert = diesel::insert_into(charges::table).values(charge);
-    let ledger = diesel::insert_into(balance_transactions::table).values(movement);
-    let events = events::of(cause, &[("charge.succeeded", &charge.shape())]);
-    Together::new((Part::new("charge", insert), Part::new("ledger", ledger)), events)
-        .execute(connection)
-        .map(drop)
+    let insert = Part::new("charge", diesel::insert_into(charges::table).values(charge));
+    let events = events::of(cause, &[(charge.first_event(), &charge.shape())]);
+    match movement {
+        None => Together::new((insert,), events).execute(connection).map(drop),
+        Some(movement) => {
+            let ledger =
+                Part::new("ledger", diesel::insert_into(balance_transactions::table).values(movement));
+            Together::new((insert, ledger), events).execute(connection).map(drop)
+        }
+    }
 }
 
 /// Stores that an authorised charge was captured, with its row of the ledger and its event.
@@ -49,12 +42,31 @@ pub fn update_captured(
 ) -> QueryResult<()> {
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
     let events = events::of(cause, &[("charge.captured", &charge.shape())]);
-    Together::new(
-        (Part::new("charge", Capture { charge: charge.clone() }), Part::new("ledger", ledger)),
-        events,
-    )
-    .execute(connection)
-    .map(drop)
+    Together::new((Part::new("charge", Capture::new(charge)), Part::new("ledger", ledger)), events)
+        .execute(connection)
+        .map(drop)
+}
+
+/// Stores that a hold was let go because its time was over, with its event.
+pub fn update_released(connection: &mut PgConnection, cause: &Cause, charge: &Charge) -> QueryResult<()> {
+    let update = diesel::update(charges::table.find((charge.account_id, charge.id)))
+        .set(charges::status.eq(charge.status));
+    let events = events::of(cause, &[("charge.expired", &charge.shape())]);
+    Together::new((Part::new("charge", update),), events).execute(connection).map(drop)
+}
+
+/// Locks a hold that began at `before` or earlier and belongs to no intent. One that is being captured is left alone.
+pub fn lock_expired(connection: &mut PgConnection, before: DateTime<Utc>) -> QueryResult<Option<Charge>> {
+    charges::table
+        .filter(charges::status.eq(Status::Authorised))
+        .filter(charges::payment_intent_id.is_null())
+        .filter(charges::created_at.le(before))
+        .select(Charge::as_select())
+        .order(charges::created_at.asc())
+        .for_no_key_update()
+        .skip_locked()
+        .first(connection)
+        .optional()
 }
 
 /// Stores what is no money of a charge, with its event.
@@ -121,16 +133,25 @@ pub fn list(
     if let Some(customer) = filter.customer {
         query = query.filter(charges::customer_id.eq(customer));
     }
+    if let Some(intent) = filter.payment_intent {
+        query = query.filter(charges::payment_intent_id.eq(intent));
+    }
     match page.from() {
         From::Newest => query.order(charges::id.desc()).load(connection),
         From::Oldest => query.order(charges::id.asc()).load(connection),
     }
 }
 
-/// diesel keeps no `UPDATE` prepared of its own accord.
+/// The `UPDATE` of a capture. diesel keeps none prepared of its own accord.
 #[derive(QueryId)]
-struct Capture {
+pub struct Capture {
     charge: Charge,
+}
+
+impl Capture {
+    pub fn new(charge: &Charge) -> Self {
+        Self { charge: charge.clone() }
+    }
 }
 
 impl QueryFragment<Pg> for Capture {

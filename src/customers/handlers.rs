@@ -6,10 +6,10 @@ use crate::customers;
 use crate::db::{Db, Tx};
 use crate::error::Error;
 use crate::idempotency::{Answer, Policy};
-use crate::payment_methods::NewCard;
+use crate::payment_methods::{self, NewCard, PaymentMethod};
 use crate::tokens::Source;
 use crate::types::{Id, PageRequest};
-use crate::wire::{self, Nothing, Parameters, Params, Payload};
+use crate::wire::{self, FromParameter, Nothing, Parameter, Parameters, Params, Payload, Update};
 
 const PATH: &str = "/v1/customers";
 
@@ -28,7 +28,9 @@ struct CreateCustomer(Details);
 impl Parameters for CreateCustomer {
     fn read(params: &mut Params) -> Result<Self, Error> {
         let source = params.take("source")?;
-        Ok(Self(details(params, source)?))
+        let payment_method = params.take("payment_method")?;
+        let details = details(params, source)?;
+        Ok(Self(Details { payment_method, ..details }))
     }
 }
 
@@ -60,7 +62,28 @@ fn details(params: &mut Params, source: Option<Source>) -> Result<Details, Error
         metadata: params.metadata()?,
         source,
         default_source: None,
+        payment_method: None,
+        default_payment_method: match params.nested("invoice_settings")? {
+            None => Update::Keep,
+            Some(mut settings) => {
+                let default = settings.update("default_payment_method")?.map(|MethodId(id)| id);
+                settings.finish()?;
+                default
+            }
+        },
     })
+}
+
+/// The id of a payment method, by either of its names.
+struct MethodId(Id<PaymentMethod>);
+
+impl FromParameter for MethodId {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let text = parameter.value.as_str().ok_or_else(|| parameter.wrong("string"))?;
+        payment_methods::parse_id(text)
+            .map(Self)
+            .ok_or_else(|| Error::no_such::<PaymentMethod>(text, &parameter.name))
+    }
 }
 
 struct ListCustomers {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::auth::Account;
 use crate::error::Error;
-use crate::payment_methods::{self, Card};
+use crate::payment_methods::{self, Card, Named, PaymentMethod};
 use crate::schema::customers;
 use crate::tokens::{self, Source};
 use crate::types::cause::Request;
@@ -29,7 +29,8 @@ pub struct Customer {
     pub account_id: Id<Account>,
     pub id: Id<Customer>,
     pub request_id: Id<Request>,
-    pub default_source_id: Option<Id<Card>>,
+    pub default_source_id: Option<Id<PaymentMethod>>,
+    pub default_payment_method_id: Option<Id<PaymentMethod>>,
     pub address: Option<Address>,
     pub description: Option<String>,
     pub email: Option<String>,
@@ -61,6 +62,10 @@ pub struct Details {
     pub source: Option<Source>,
     /// A card that is kept already.
     pub default_source: Option<Id<Card>>,
+    /// A payment method to keep.
+    pub payment_method: Option<Named>,
+    /// One that is kept, or is to be kept, as the default of `invoice_settings`.
+    pub default_payment_method: Update<Id<PaymentMethod>>,
 }
 
 /// Makes a customer.
@@ -73,6 +78,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, details: Details) ->
         id: cause.new_id(),
         request_id: cause.request_id,
         default_source_id: None,
+        default_payment_method_id: None,
         address: None,
         description: None,
         email: None,
@@ -84,17 +90,24 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, details: Details) ->
         created_at: cause.now,
         deleted_at: None,
     };
-    let Details { source, .. } = details;
-    let details = Details { source: None, ..details };
-    let mut customer = blank.changed(details)?;
-    match source {
-        None => queries::insert(connection, cause, &customer)?,
-        Some(source) => {
-            // The card points at its customer and the customer at its default card, so the customer comes first.
-            queries::insert_silently(connection, &customer)?;
-            customer.default_source_id = Some(tokens::keep(connection, cause, source, customer.id)?.id);
-            queries::update(connection, cause, &customer, "customer.created")?;
-        }
+    let (mut customer, cards) = blank.changed(details)?;
+    let source = match cards.source {
+        Some(source) => Some(tokens::card_of(connection, cause, source, None)?),
+        None => None,
+    };
+    let method = match cards.payment_method {
+        Some(named) => Some(payment_methods::named(connection, cause, named, "payment_method")?),
+        None => None,
+    };
+    customer.default_source_id = source.as_ref().map(|card| card.id);
+    if let Update::Set(default) = cards.default_payment_method {
+        let kept = method.as_ref().is_some_and(|method| method.id == default);
+        customer.default_payment_method_id = Some(kept.then_some(default).ok_or_else(|| not_kept(default))?);
+    }
+    // The cards point at their customer and the customer at its defaults: the customer comes in between.
+    queries::insert(connection, cause, &customer)?;
+    for method in source.into_iter().chain(method) {
+        payment_methods::give(connection, cause, method, customer.id)?;
     }
     Ok(customer)
 }
@@ -109,17 +122,21 @@ pub fn update(
     id: &str,
     details: Details,
 ) -> Result<Customer, Error> {
-    let customer = lock(connection, cause, id)?;
-    let Details { source, default_source, .. } = details;
-    let details = Details { source: None, default_source: None, ..details };
-    let mut customer = customer.changed(details)?;
-    if let Some(card) = default_source {
-        let card = payment_methods::kept_by(connection, cause, customer.id, card, "default_source")?;
-        customer.default_source_id = Some(card.id);
+    let (mut customer, cards) = lock(connection, cause, id)?.changed(details)?;
+    if let Some(card) = cards.default_source {
+        let id = card.renamed();
+        customer.default_source_id =
+            Some(payment_methods::kept_by(connection, cause, customer.id, id, "default_source")?.id);
     }
-    if let Some(source) = source {
-        customer.default_source_id = Some(tokens::keep(connection, cause, source, customer.id)?.id);
+    if let Some(source) = cards.source {
+        let card = tokens::card_of(connection, cause, source, Some(customer.id))?;
+        customer.default_source_id = Some(payment_methods::give(connection, cause, card, customer.id)?.id);
     }
+    if let Update::Set(default) = cards.default_payment_method {
+        payment_methods::kept_by(connection, cause, customer.id, default, DEFAULT_PAYMENT_METHOD)?;
+    }
+    customer.default_payment_method_id =
+        cards.default_payment_method.applied_to(customer.default_payment_method_id);
     queries::update(connection, cause, &customer, "customer.updated")?;
     Ok(customer)
 }
@@ -133,6 +150,28 @@ pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<
     let customer = Customer { deleted_at: Some(cause.now), ..customer };
     queries::update(connection, cause, &customer, "customer.deleted")?;
     Ok(customer)
+}
+
+/// Makes sure that a payment method which is about to be detached is no default of its customer.
+///
+/// # Errors
+/// What the statements report.
+pub fn forget_default(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    customer: Id<Customer>,
+    method: Id<PaymentMethod>,
+) -> Result<(), Error> {
+    let Some(mut customer) = queries::lock(connection, cause.account, customer)? else { return Ok(()) };
+    let defaults = [&mut customer.default_source_id, &mut customer.default_payment_method_id];
+    let mut changed = false;
+    for default in defaults {
+        changed |= default.take_if(|default| *default == method).is_some();
+    }
+    if changed {
+        queries::update(connection, cause, &customer, "customer.updated")?;
+    }
+    Ok(())
 }
 
 /// A customer, deleted or not.
@@ -198,10 +237,31 @@ fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Custom
     found.filter(|customer| customer.deleted_at.is_none()).ok_or_else(|| Error::not_found::<Customer>(id))
 }
 
+/// What a change says of cards, which are rows of their own.
+struct Cards {
+    source: Option<Source>,
+    default_source: Option<Id<Card>>,
+    payment_method: Option<Named>,
+    default_payment_method: Update<Id<PaymentMethod>>,
+}
+
+/// The parameter that names the default of `invoice_settings`.
+const DEFAULT_PAYMENT_METHOD: &str = "invoice_settings[default_payment_method]";
+
+fn not_kept(method: Id<PaymentMethod>) -> Error {
+    Error::no_such::<PaymentMethod>(&method.to_string(), DEFAULT_PAYMENT_METHOD)
+}
+
 impl Customer {
-    /// This customer with `details` applied, but for its source.
-    fn changed(self, details: Details) -> Result<Self, Error> {
-        Ok(Self {
+    /// This customer with `details` applied, but for its cards.
+    fn changed(self, details: Details) -> Result<(Self, Cards), Error> {
+        let cards = Cards {
+            source: details.source,
+            default_source: details.default_source,
+            payment_method: details.payment_method,
+            default_payment_method: details.default_payment_method,
+        };
+        let customer = Self {
             address: details.address.applied_to(self.address),
             description: details.description.applied_to(self.description),
             email: details.email.map(|Email(email)| email).applied_to(self.email),
@@ -215,7 +275,8 @@ impl Customer {
             shipping: details.shipping.applied_to(self.shipping),
             metadata: patch_metadata(&self.metadata, &details.metadata)?,
             ..self
-        })
+        };
+        Ok((customer, cards))
     }
 
     pub fn shape(&self) -> Value {
@@ -234,7 +295,7 @@ impl Customer {
             "balance": 0,
             "created": self.created_at.timestamp(),
             "currency": null,
-            "default_source": self.default_source_id,
+            "default_source": self.default_source_id.map(Id::renamed::<Card>),
             "delinquent": false,
             "description": self.description,
             "discount": null,
@@ -243,7 +304,7 @@ impl Customer {
             "invoice_prefix": self.id.uuid().simple().to_string()[24..].to_uppercase(),
             "invoice_settings": {
                 "custom_fields": null,
-                "default_payment_method": null,
+                "default_payment_method": self.default_payment_method_id,
                 "footer": null,
                 "rendering_options": null,
             },

@@ -17,11 +17,6 @@ pub fn insert(connection: &mut PgConnection, cause: &Cause, customer: &Customer)
     Together::new((Part::new("customer", insert),), events).execute(connection).map(drop)
 }
 
-/// Inserts a customer whose event is still to come.
-pub fn insert_silently(connection: &mut PgConnection, customer: &Customer) -> QueryResult<()> {
-    diesel::insert_into(customers::table).values(customer).execute(connection).map(drop)
-}
-
 /// Stores a changed customer with its event.
 pub fn update(
     connection: &mut PgConnection,

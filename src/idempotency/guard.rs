@@ -101,10 +101,15 @@ async fn admit(
         [(name, _), ..] if *request.method() == Method::POST => Some(name.clone()),
         _ => None,
     };
+    let base_url = {
+        let connection = request.connection_info();
+        format!("{}://{}", connection.scheme(), connection.host())
+    };
     let call = Call {
         request_id: trace.request_id(),
         now: trace.now(),
         credentials,
+        base_url,
         writes: policy.is_some(),
         claim,
     };

@@ -66,6 +66,8 @@ pub struct Call {
     pub request_id: Id<Request>,
     pub now: DateTime<Utc>,
     pub credentials: Credentials,
+    /// How the caller reached this server.
+    pub base_url: String,
     /// Whether the route has a policy, and so a transaction that writes.
     pub writes: bool,
     /// None if the route is unkeyed, or keys are optional and none was sent.
@@ -266,7 +268,7 @@ impl Call {
     /// The cause of all that this call writes.
     pub fn cause(&self, account: Id<Account>) -> Cause {
         let key = self.claim.as_ref().map(|claim| claim.key.to_string());
-        Cause::new(account, self.request_id, key, self.now)
+        Cause::new(account, self.request_id, key, self.now, self.base_url.clone())
     }
 }
 

@@ -1,8 +1,11 @@
-//! Cards. A card comes with a token or as the `source` of a request; it is charged once, or kept by a customer.
+//! Payment methods: cards, as the only kind there is. One is charged once, or kept by a customer.
 //!
-//! What is kept of a card is which test card it is, its expiry and its holder; never a number or security code.
+//! A card has two names: `pm_…` as a payment method, and `card_…` where the older API calls it a source. What is kept
+//! of it is which test card it is, its expiry and its holder; never a number or security code.
 
-pub mod queries;
+pub mod card;
+pub mod handlers;
+mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
@@ -14,35 +17,47 @@ use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Jsonb;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::auth::Account;
-use crate::card_network::{self, TestCard, TypedCard};
-use crate::customers::Customer;
+use crate::card_network::{self, TestCard};
+use crate::customers::{self, Customer};
 use crate::db;
 use crate::error::Error;
 use crate::schema::payment_methods;
+use crate::tokens::{self, Token};
 use crate::types::cause::Request;
-use crate::types::{Cause, Id, Kind};
-use crate::wire::params::{FromParameter, Parameter, Params};
+use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
+use crate::wire::Update;
+use crate::wire::params::patch_metadata;
 use crate::wire::shared::Address;
+pub use card::{CardSnapshot, NewCard};
 
-/// A card.
+/// A payment method.
 #[derive(Debug, Clone, Queryable, Selectable, Insertable)]
 #[diesel(table_name = payment_methods, check_for_backend(Pg), treat_none_as_default_value = false)]
-pub struct Card {
+pub struct PaymentMethod {
     pub account_id: Id<Account>,
-    pub id: Id<Card>,
+    pub id: Id<PaymentMethod>,
     pub request_id: Id<Request>,
     pub customer_id: Option<Id<Customer>>,
     pub test_card: String,
     pub expiry_month: i16,
     pub expiry_year: i16,
     pub cvc_given: bool,
-    pub cardholder: Cardholder,
+    pub billing_details: BillingDetails,
+    pub metadata: Metadata,
     pub created_at: DateTime<Utc>,
+    pub detached_at: Option<DateTime<Utc>>,
 }
+
+impl Kind for PaymentMethod {
+    const PREFIX: &'static str = "pm";
+    const NOUN: &'static str = "PaymentMethod";
+}
+
+/// A payment method as the older API names it.
+pub enum Card {}
 
 impl Kind for Card {
     const PREFIX: &'static str = "card";
@@ -52,57 +67,124 @@ impl Kind for Card {
 /// Who holds the card, as typed with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Jsonb)]
-pub struct Cardholder {
-    pub name: Option<String>,
+pub struct BillingDetails {
     pub address: Address,
+    pub email: Option<String>,
+    pub name: Option<String>,
+    pub phone: Option<String>,
 }
 
-/// A card as it was when it was charged; it stands in the charge.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Jsonb)]
-pub struct CardSnapshot {
-    pub test_card: String,
-    pub expiry_month: i16,
-    pub expiry_year: i16,
-    pub cvc_given: bool,
-    pub cardholder: Cardholder,
+/// How a request names the payment method it means: `pm_…`, or the test method `pm_card_visa`.
+pub enum Named {
+    Existing(Id<PaymentMethod>),
+    Test(&'static TestCard),
 }
 
-/// A card that a request brings along.
-pub enum NewCard {
-    /// `tok_visa`: a test card by its name.
-    Named(&'static TestCard),
-    /// A number and what belongs to it.
-    Typed(TypedCard, Box<Cardholder>),
+/// What a payment method is asked to be.
+pub struct CreatePaymentMethod {
+    pub card: CardOrToken,
+    pub billing_details: BillingDetails,
+    pub metadata: MetadataPatch,
+    pub customer: Option<Id<Customer>>,
 }
 
-/// Keeps a card, for `customer` or for whoever has it at hand.
+/// The card of a new payment method.
+pub enum CardOrToken {
+    Card(NewCard),
+    Token(Id<Token>),
+}
+
+/// What a payment method is to become.
+pub struct UpdatePaymentMethod {
+    pub billing_details: BillingDetailsPatch,
+    pub expiry_month: Option<i64>,
+    pub expiry_year: Option<i64>,
+    pub metadata: MetadataPatch,
+}
+
+/// What changes of the holder.
+pub struct BillingDetailsPatch {
+    pub address: Update<Address>,
+    pub email: Update<String>,
+    pub name: Update<String>,
+    pub phone: Update<String>,
+}
+
+/// Makes a payment method.
 ///
 /// # Errors
-/// [`Error::CardRefused`] for a number, expiry or security code that no test card has, and, if a customer is to
-/// keep it, for a card that always declines.
+/// A card that is refused, a token that is used up, metadata beyond the limits; a customer that may not keep it.
 pub fn create(
     connection: &mut PgConnection,
     cause: &Cause,
-    new: NewCard,
-    customer: Option<Id<Customer>>,
-) -> Result<Card, Error> {
-    let card = build(cause, new, customer)?;
-    if customer.is_some() {
-        card_network::save(card.test_card()?).map_err(Error::CardRefused)?;
+    create: CreatePaymentMethod,
+) -> Result<PaymentMethod, Error> {
+    let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
+    let customer = match create.customer {
+        Some(customer) => Some(customers::active(connection, cause, customer, "customer")?.id),
+        None => None,
+    };
+    let mut method = match create.card {
+        CardOrToken::Card(card) => build(cause, card)?,
+        CardOrToken::Token(token) => {
+            // A token's card stays with the token; the method is another object with the same card.
+            let card = tokens::spend(connection, cause, token, "card[token]")?;
+            PaymentMethod { id: cause.new_id(), request_id: cause.request_id, created_at: cause.now, ..card }
+        }
+    };
+    method.metadata = metadata;
+    method.billing_details = method.billing_details.overlaid(create.billing_details);
+    if let Some(customer) = customer {
+        card_network::save(method.test_card()?).map_err(Error::CardRefused)?;
+        method.customer_id = Some(customer);
+        queries::insert_attached(connection, cause, &method)?;
+    } else {
+        queries::insert(connection, &method)?;
     }
-    queries::insert(connection, &card)?;
-    Ok(card)
+    Ok(method)
 }
 
-/// Gives a card that nobody keeps to `customer`.
+/// Keeps a card that came along with another request, for whoever has it at hand. It has no event of its own.
 ///
 /// # Errors
-/// [`Error::CardRefused`] for a card that always declines.
-pub fn keep(connection: &mut PgConnection, card: &Card, customer: Id<Customer>) -> Result<(), Error> {
-    card_network::save(card.test_card()?).map_err(Error::CardRefused)?;
-    queries::set_customer(connection, card.account_id, card.id, customer)?;
-    Ok(())
+/// [`Error::CardRefused`] for a number, expiry or security code that no test card has.
+pub fn create_from_card(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    card: NewCard,
+) -> Result<PaymentMethod, Error> {
+    let method = build(cause, card)?;
+    queries::insert(connection, &method)?;
+    Ok(method)
+}
+
+/// The payment method that a request means; a test method is made anew.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`], for `param`.
+pub fn named(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    named: Named,
+    param: &str,
+) -> Result<PaymentMethod, Error> {
+    match named {
+        Named::Test(card) => create_from_card(connection, cause, NewCard::Named(card)),
+        Named::Existing(id) => find(connection, cause, id)?
+            .ok_or_else(|| Error::no_such::<PaymentMethod>(&id.to_string(), param)),
+    }
+}
+
+/// A payment method by its id.
+///
+/// # Errors
+/// What the statement reports.
+pub fn find(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<PaymentMethod>,
+) -> QueryResult<Option<PaymentMethod>> {
+    queries::find(connection, cause.account, id)
 }
 
 /// The card that `customer` keeps under this id.
@@ -113,57 +195,238 @@ pub fn kept_by(
     connection: &mut PgConnection,
     cause: &Cause,
     customer: Id<Customer>,
-    id: Id<Card>,
+    id: Id<PaymentMethod>,
     param: &str,
-) -> Result<Card, Error> {
-    queries::find(connection, cause.account, id)?
-        .filter(|card| card.customer_id == Some(customer))
-        .ok_or_else(|| Error::no_such::<Card>(&id.to_string(), param))
+) -> Result<PaymentMethod, Error> {
+    find(connection, cause, id)?
+        .filter(|method| method.customer_id == Some(customer))
+        .ok_or_else(|| Error::no_such::<PaymentMethod>(&id.to_string(), param))
 }
 
-/// The shapes of these cards.
+/// Gives a payment method to a customer, who can then be charged by it again.
+///
+/// # Errors
+/// [`Error::NotFound`]; a method of another customer, or one that was given up; a card that always declines.
+pub fn attach(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    named: &str,
+    customer: Id<Customer>,
+) -> Result<PaymentMethod, Error> {
+    let customer = customers::active(connection, cause, customer, "customer")?;
+    let method = match test_method(named) {
+        Some(card) => create_from_card(connection, cause, NewCard::Named(card))?,
+        // Ends the race of two customers: the second waits, and then finds it attached.
+        None => lock(connection, cause, named)?,
+    };
+    give(connection, cause, method, customer.id)
+}
+
+/// Gives `method`, which is new or locked, to `customer`.
+///
+/// # Errors
+/// It is another's, was given up, or always declines.
+pub fn give(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    method: PaymentMethod,
+    customer: Id<Customer>,
+) -> Result<PaymentMethod, Error> {
+    if method.customer_id == Some(customer) {
+        return Ok(method);
+    }
+    if method.customer_id.is_some() {
+        return Err(Error::not_allowed(
+            "payment_method_unexpected_state",
+            "The payment method you provided has already been attached to a customer.",
+        ));
+    }
+    method.check_not_given_up()?;
+    card_network::save(method.test_card()?).map_err(Error::CardRefused)?;
+    let method = PaymentMethod { customer_id: Some(customer), ..method };
+    queries::update(connection, cause, &method, "payment_method.attached")?;
+    Ok(method)
+}
+
+/// Takes a payment method from its customer, for good.
+///
+/// # Errors
+/// [`Error::NotFound`], or it is no customer's.
+pub fn detach(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
+    let not_attached = || {
+        Error::not_allowed(
+            "payment_method_unexpected_state",
+            "The payment method you provided is not attached to a customer so detachment is impossible.",
+        )
+    };
+    let found = retrieve(connection, cause, id)?;
+    let customer = found.customer_id.ok_or_else(not_attached)?;
+    // The customer is locked before the method, as everywhere: it may have this one as a default.
+    customers::forget_default(connection, cause, customer, found.id)?;
+    // Ends the race of two detachments: the second waits, and then finds it no customer's.
+    let method = lock(connection, cause, id)?;
+    if method.customer_id != Some(customer) {
+        return Err(not_attached());
+    }
+    let method = PaymentMethod { customer_id: None, detached_at: Some(cause.now), ..method };
+    queries::update(connection, cause, &method, "payment_method.detached")?;
+    Ok(method)
+}
+
+/// Changes what may change of a payment method.
+///
+/// # Errors
+/// [`Error::NotFound`], an expiry that is past, or metadata beyond the limits.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    update: UpdatePaymentMethod,
+) -> Result<PaymentMethod, Error> {
+    // Ends the race of two updates: the second merges its metadata into what the first one left.
+    let method = lock(connection, cause, id)?;
+    let month = update.expiry_month.unwrap_or(i64::from(method.expiry_month));
+    let year = card_network::full_year(update.expiry_year.unwrap_or(i64::from(method.expiry_year)));
+    if update.expiry_month.is_some() || update.expiry_year.is_some() {
+        card_network::check_expiry(month, year, cause.now).map_err(Error::CardRefused)?;
+    }
+    let method = PaymentMethod {
+        expiry_month: i16::try_from(month).unwrap_or(method.expiry_month),
+        expiry_year: i16::try_from(year).unwrap_or(method.expiry_year),
+        billing_details: update.billing_details.applied_to(method.billing_details),
+        metadata: patch_metadata(&method.metadata, &update.metadata)?,
+        ..method
+    };
+    queries::update(connection, cause, &method, "payment_method.updated")?;
+    Ok(method)
+}
+
+/// A payment method by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
+    let found = match parse_id(id) {
+        Some(id) => queries::find(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<PaymentMethod>(id))
+}
+
+/// A page of payment methods, the newest first; of one customer, or of all.
+///
+/// # Errors
+/// The cursor names no payment method.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<PaymentMethod>>,
+    customer: Option<Id<Customer>>,
+) -> Result<Page<PaymentMethod>, Error> {
+    if let Some(id) = cursor
+        && queries::find(connection, cause.account, id)?.is_none()
+    {
+        return Err(Error::no_such::<PaymentMethod>(&id.to_string(), page.cursor_name()));
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, customer)?))
+}
+
+/// The shapes of these payment methods.
 ///
 /// # Errors
 /// What the statement reports.
 pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
-    Ok(queries::find_all(connection, account, ids)?.iter().map(Card::shape).collect())
+    Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentMethod::shape).collect())
 }
 
-fn build(cause: &Cause, new: NewCard, customer_id: Option<Id<Customer>>) -> Result<Card, Error> {
+/// The shapes of these payment methods as sources.
+///
+/// # Errors
+/// What the statement reports.
+pub fn source_shapes(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    ids: &[Uuid],
+) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentMethod::source_shape).collect())
+}
+
+/// Locks a payment method, and reads it.
+fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
+    let found = match parse_id(id) {
+        Some(id) => queries::lock(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<PaymentMethod>(id))
+}
+
+/// Either name of a payment method.
+pub fn parse_id(text: &str) -> Option<Id<PaymentMethod>> {
+    Id::parse(text).or_else(|| Id::<Card>::parse(text).map(Id::renamed))
+}
+
+/// The card of `pm_card_NAME`.
+pub fn test_method(text: &str) -> Option<&'static TestCard> {
+    text.strip_prefix("pm_card_").and_then(card_network::by_name)
+}
+
+fn build(cause: &Cause, card: NewCard) -> Result<PaymentMethod, Error> {
     use chrono::Datelike;
-    let (test_card, month, year, cvc_given, cardholder) = match new {
+    let (test_card, month, year, cvc_given, billing_details) = match card {
         NewCard::Named(card) => {
             let year = i64::from(cause.now.year()) + 1;
-            (card, i64::from(cause.now.month()), year, false, Cardholder::default())
+            (card, i64::from(cause.now.month()), year, false, BillingDetails::default())
         }
-        NewCard::Typed(typed, cardholder) => {
+        NewCard::Typed(typed, billing_details) => {
             let card = card_network::accept(&typed, cause.now).map_err(Error::CardRefused)?;
             let year = card_network::full_year(typed.expiry_year);
-            (card, typed.expiry_month, year, typed.cvc.is_some(), *cardholder)
+            (card, typed.expiry_month, year, typed.cvc.is_some(), *billing_details)
         }
     };
-    Ok(Card {
+    Ok(PaymentMethod {
         account_id: cause.account,
         id: cause.new_id(),
         request_id: cause.request_id,
-        customer_id,
+        customer_id: None,
         test_card: test_card.name.to_owned(),
         expiry_month: i16::try_from(month).unwrap_or_default(),
         expiry_year: i16::try_from(year).unwrap_or_default(),
         cvc_given,
-        cardholder,
+        billing_details,
+        metadata: Metadata::default(),
         created_at: cause.now,
+        detached_at: None,
     })
 }
 
-impl Card {
+impl PaymentMethod {
     /// Which card it is to the network.
     ///
     /// # Errors
     /// [`Error::Internal`] if the row names a card that this version does not know.
     pub fn test_card(&self) -> Result<&'static TestCard, Error> {
-        known(&self.test_card)
+        card_network::by_name(&self.test_card)
             .ok_or_else(|| Error::Internal(format!("the card {:?} is not known", self.test_card)))
+    }
+
+    /// Its name as a source.
+    pub fn card_id(&self) -> Id<Card> {
+        self.id.renamed()
+    }
+
+    /// That it may still be used.
+    ///
+    /// # Errors
+    /// `payment_method_unexpected_state` if a customer gave it up.
+    pub fn check_not_given_up(&self) -> Result<(), Error> {
+        if self.detached_at.is_none() {
+            return Ok(());
+        }
+        Err(Error::not_allowed(
+            "payment_method_unexpected_state",
+            format!("The payment method {} was detached from a customer. It may not be used again.", self.id),
+        ))
     }
 
     pub fn snapshot(&self) -> CardSnapshot {
@@ -172,201 +435,71 @@ impl Card {
             expiry_month: self.expiry_month,
             expiry_year: self.expiry_year,
             cvc_given: self.cvc_given,
-            cardholder: self.cardholder.clone(),
+            billing_details: self.billing_details.clone(),
         }
     }
 
-    /// A card as a source of payment.
     pub fn shape(&self) -> Value {
-        let address = &self.cardholder.address;
-        let face = Face::of(&self.test_card);
         json!({
             "id": self.id,
-            "object": "card",
-            "address_city": address.city,
-            "address_country": address.country,
-            "address_line1": address.line1,
-            "address_line1_check": address.line1.as_ref().map(|_| "pass"),
-            "address_line2": address.line2,
-            "address_state": address.state,
-            "address_zip": address.postal_code,
-            "address_zip_check": address.postal_code.as_ref().map(|_| "pass"),
-            "brand": shown_brand(face.brand),
-            "country": face.country,
+            "object": "payment_method",
+            "allow_redisplay": "unspecified",
+            "billing_details": self.billing_details.shape(),
+            "card": self.snapshot().method_shape(),
+            "created": self.created_at.timestamp(),
             "customer": self.customer_id,
-            "cvc_check": self.cvc_given.then_some("pass"),
-            "dynamic_last4": null,
-            "exp_month": self.expiry_month,
-            "exp_year": self.expiry_year,
-            "fingerprint": fingerprint(&self.test_card),
-            "funding": face.funding,
-            "last4": face.last4,
-            "metadata": {},
-            "name": self.cardholder.name,
-            "regulated_status": "unregulated",
-            "tokenization_method": null,
-            "wallet": null,
+            "livemode": false,
+            "metadata": self.metadata,
+            "type": "card",
         })
+    }
+
+    /// The shape that the older API gives it.
+    pub fn source_shape(&self) -> Value {
+        self.snapshot().source_shape(self.card_id(), self.customer_id)
     }
 }
 
-impl CardSnapshot {
-    /// `payment_method_details` of a charge.
-    pub fn details(&self, authorised: i64) -> Value {
-        let address = &self.cardholder.address;
-        let face = Face::of(&self.test_card);
+impl BillingDetails {
+    pub fn shape(&self) -> Value {
         json!({
-            "type": "card",
-            "card": {
-                "amount_authorized": authorised,
-                "authorization_code": null,
-                "brand": face.brand,
-                "checks": {
-                    "address_line1_check": address.line1.as_ref().map(|_| "pass"),
-                    "address_postal_code_check": address.postal_code.as_ref().map(|_| "pass"),
-                    "cvc_check": self.cvc_given.then_some("pass"),
-                },
-                "country": face.country,
-                "exp_month": self.expiry_month,
-                "exp_year": self.expiry_year,
-                "fingerprint": fingerprint(&self.test_card),
-                "funding": face.funding,
-                "installments": null,
-                "last4": face.last4,
-                "mandate": null,
-                "network": face.brand,
-                "network_token": { "used": false },
-                "network_transaction_id": null,
-                "regulated_status": "unregulated",
-                "three_d_secure": null,
-                "wallet": null,
-            },
-        })
-    }
-
-    /// `billing_details` of a charge.
-    pub fn billing_details(&self) -> Value {
-        json!({
-            "address": self.cardholder.address,
-            "email": null,
-            "name": self.cardholder.name,
-            "phone": null,
+            "address": self.address,
+            "email": self.email,
+            "name": self.name,
+            "phone": self.phone,
             "tax_id": null,
         })
     }
-}
 
-/// What is printed on a card.
-struct Face {
-    brand: &'static str,
-    funding: &'static str,
-    country: &'static str,
-    last4: &'static str,
-}
-
-impl Face {
-    /// A card that this version no longer knows still has a face, so that old charges can be shown.
-    fn of(name: &str) -> Self {
-        match known(name) {
-            Some(card) => {
-                Self { brand: card.brand, funding: card.funding, country: card.country, last4: card.last4() }
-            }
-            None => Self { brand: "unknown", funding: "unknown", country: "US", last4: "0000" },
+    /// These details with what `other` has.
+    fn overlaid(self, other: BillingDetails) -> Self {
+        Self {
+            address: if other.address == Address::default() { self.address } else { other.address },
+            email: other.email.or(self.email),
+            name: other.name.or(self.name),
+            phone: other.phone.or(self.phone),
         }
     }
 }
 
-fn known(name: &str) -> Option<&'static TestCard> {
-    card_network::by_name(name)
-}
-
-/// The same for the same card, whoever typed it. It is made of the test card's name, and no number is in it.
-fn fingerprint(name: &str) -> String {
-    hex::encode(&Sha256::digest(format!("oncepay card {name}"))[..8])
-}
-
-/// Sources write brands as people do.
-fn shown_brand(brand: &str) -> &str {
-    match brand {
-        "visa" => "Visa",
-        "mastercard" => "MasterCard",
-        "amex" => "American Express",
-        "discover" => "Discover",
-        "diners" => "Diners Club",
-        "jcb" => "JCB",
-        "unionpay" => "UnionPay",
-        _ => "Unknown",
-    }
-}
-
-/// The parameters `card[…]` and `source[…]`.
-impl FromParameter for NewCard {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let mut params = Params::from_parameter(parameter)?;
-        let Digits(number) = params.need("number")?;
-        let ExpiryPart(expiry_month) = params.need("exp_month")?;
-        let ExpiryPart(expiry_year) = params.need("exp_year")?;
-        let cvc = params.take("cvc")?.map(|Digits(cvc)| cvc);
-        let cardholder = Cardholder {
-            name: params.take("name")?,
-            address: Address {
-                city: params.take("address_city")?,
-                country: params.take("address_country")?,
-                line1: params.take("address_line1")?,
-                line2: params.take("address_line2")?,
-                postal_code: params.take("address_zip")?,
-                state: params.take("address_state")?,
-            },
-        };
-        if params.take::<String>("object")?.is_some_and(|object| object != "card") {
-            return Err(Error::invalid("source[object]", "Invalid object: only card is supported."));
+impl BillingDetailsPatch {
+    fn applied_to(self, old: BillingDetails) -> BillingDetails {
+        BillingDetails {
+            address: self.address.applied_to(Some(old.address)).unwrap_or_default(),
+            email: self.email.applied_to(old.email),
+            name: self.name.applied_to(old.name),
+            phone: self.phone.applied_to(old.phone),
         }
-        params.finish()?;
-        Ok(NewCard::Typed(TypedCard { number, expiry_month, expiry_year, cvc }, Box::new(cardholder)))
     }
 }
 
-/// A card number or security code. Unlike other texts it is never shown in an error.
-struct Digits(String);
-
-impl FromParameter for Digits {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let name = parameter.name.clone();
-        parameter.text(64).map(Self).map_err(|_| Error::invalid(&name, format!("Invalid string: {name}")))
-    }
-}
-
-/// A month or year, which SDKs send as a text or as a number.
-struct ExpiryPart(i64);
-
-impl FromParameter for ExpiryPart {
-    const EMPTY_IS_UNSET: bool = false;
-
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let is_json = parameter.is_json && !parameter.value.is_string();
-        i64::from_parameter(Parameter { is_json, ..parameter }).map(Self)
-    }
-}
-
-impl ToSql<Jsonb, Pg> for Cardholder {
+impl ToSql<Jsonb, Pg> for BillingDetails {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
         db::write_jsonb(self, out)
     }
 }
 
-impl FromSql<Jsonb, Pg> for Cardholder {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        db::read_jsonb(value)
-    }
-}
-
-impl ToSql<Jsonb, Pg> for CardSnapshot {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_jsonb(self, out)
-    }
-}
-
-impl FromSql<Jsonb, Pg> for CardSnapshot {
+impl FromSql<Jsonb, Pg> for BillingDetails {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         db::read_jsonb(value)
     }

@@ -1,13 +1,12 @@
 use actix_web::web::{self, Path};
 
-use super::{CreateRefund, Filter, Refund};
+use super::{CreateRefund, Filter, Refund, Refunded};
 use crate::app::Route;
 use crate::db::{Db, Tx};
 use crate::error::Error;
 use crate::idempotency::{Answer, Policy};
 use crate::refunds;
 use crate::types::{Id, MetadataPatch, PageRequest};
-use crate::wire::params::NotYet;
 use crate::wire::{self, Nothing, Parameters, Params, Payload};
 
 const PATH: &str = "/v1/refunds";
@@ -25,14 +24,23 @@ pub fn routes() -> Vec<Route> {
 
 impl Parameters for CreateRefund {
     fn read(params: &mut Params) -> Result<Self, Error> {
-        params.take::<NotYet>("payment_intent")?;
-        let charge = params.take("charge")?.ok_or_else(|| Error::ParameterInvalid {
-            param: "charge".to_owned(),
-            code: Some("parameter_missing"),
-            message:
-                "One of the following params should be provided for this request: payment_intent or charge."
-                    .to_owned(),
-        })?;
+        let of = match (params.take("charge")?, params.take("payment_intent")?) {
+            (Some(charge), None) => Refunded::Charge(charge),
+            (None, Some(intent)) => Refunded::Intent(intent),
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid("charge", "Name the `charge` or the `payment_intent`, not both."));
+            }
+            (None, None) => {
+                return Err(Error::ParameterInvalid {
+                    param: "charge".to_owned(),
+                    code: Some("parameter_missing"),
+                    message:
+                        "One of the following params should be provided for this request: payment_intent \
+                              or charge."
+                            .to_owned(),
+                });
+            }
+        };
         let reason: Option<String> = params.take("reason")?;
         if reason.as_deref().is_some_and(|reason| !REASONS.contains(&reason)) {
             return Err(Error::invalid(
@@ -40,7 +48,7 @@ impl Parameters for CreateRefund {
                 format!("Invalid reason: must be one of {}.", REASONS.join(", ")),
             ));
         }
-        Ok(Self { charge, amount: params.take("amount")?, reason, metadata: params.metadata()? })
+        Ok(Self { of, amount: params.take("amount")?, reason, metadata: params.metadata()? })
     }
 }
 
@@ -63,8 +71,9 @@ struct ListRefunds {
 impl Parameters for ListRefunds {
     fn read(params: &mut Params) -> Result<Self, Error> {
         let (page, cursor) = params.page()?;
-        params.take::<NotYet>("payment_intent")?;
-        Ok(Self { page, cursor, filter: Filter { charge: params.take("charge")? } })
+        let filter =
+            Filter { charge: params.take("charge")?, payment_intent: params.take("payment_intent")? };
+        Ok(Self { page, cursor, filter })
     }
 }
 

@@ -16,7 +16,8 @@ use crate::card_network;
 use crate::charges::{self, Charge, Status};
 use crate::customers::Customer;
 use crate::error::Error;
-use crate::payment_methods::Card;
+use crate::payment_intents::{self, PaymentIntent};
+use crate::payment_methods::PaymentMethod;
 use crate::schema::refunds;
 use crate::types::cause::Request;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest, money};
@@ -30,11 +31,12 @@ pub struct Refund {
     pub id: Id<Refund>,
     pub request_id: Id<Request>,
     pub charge_id: Id<Charge>,
+    pub payment_intent_id: Option<Id<PaymentIntent>>,
     pub status: String,
     pub amount: Amount,
     pub currency: Currency,
     pub customer_id: Option<Id<Customer>>,
-    pub payment_method_id: Id<Card>,
+    pub payment_method_id: Id<PaymentMethod>,
     pub balance_transaction_id: Id<BalanceTransaction>,
     pub reason: Option<String>,
     pub metadata: Metadata,
@@ -48,17 +50,24 @@ impl Kind for Refund {
 
 /// What a refund is asked to be.
 pub struct CreateRefund {
-    pub charge: Id<Charge>,
+    pub of: Refunded,
     /// What is left of the charge, if none is given.
     pub amount: Option<i64>,
     pub reason: Option<String>,
     pub metadata: MetadataPatch,
 }
 
+/// What is refunded: a charge, or the one that kept a payment intent.
+pub enum Refunded {
+    Charge(Id<Charge>),
+    Intent(Id<PaymentIntent>),
+}
+
 /// Which refunds a list holds.
 #[derive(Debug, Default)]
 pub struct Filter {
     pub charge: Option<Id<Charge>>,
+    pub payment_intent: Option<Id<PaymentIntent>>,
 }
 
 /// Moves money back.
@@ -66,9 +75,13 @@ pub struct Filter {
 /// # Errors
 /// No such charge; a charge that failed, was not captured or has nothing left; more than what is left.
 pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund) -> Result<Refund, Error> {
+    let charge = match create.of {
+        Refunded::Charge(charge) => charge,
+        Refunded::Intent(intent) => payment_intents::charge_to_refund(connection, cause, intent)?,
+    };
     // Ends the race of two refunds: the second waits here, and then sees what the first one took.
-    let charge = charges::queries::lock(connection, cause.account, create.charge)?
-        .ok_or_else(|| Error::no_such::<Charge>(&create.charge.to_string(), "charge"))?;
+    let charge = charges::queries::lock(connection, cause.account, charge)?
+        .ok_or_else(|| Error::no_such::<Charge>(&charge.to_string(), "charge"))?;
     let amount = amount_to_refund(&charge, create.amount)?;
     let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
     let at_once = card_network::by_name(&charge.card.test_card).is_none_or(card_network::refunds_at_once);
@@ -77,6 +90,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
         id: cause.new_id(),
         request_id: cause.request_id,
         charge_id: charge.id,
+        payment_intent_id: charge.payment_intent_id,
         status: if at_once { "succeeded" } else { "pending" }.to_owned(),
         amount,
         currency: charge.currency,
@@ -95,7 +109,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
 fn amount_to_refund(charge: &Charge, asked: Option<i64>) -> Result<Amount, Error> {
     match charge.status {
         Status::Captured => {}
-        Status::Authorised | Status::Failed => {
+        Status::Authorised | Status::Released | Status::Failed => {
             let why = if charge.status == Status::Failed { "failed" } else { "has not been captured" };
             return Err(Error::NotAllowedNow {
                 code: None,
@@ -200,7 +214,7 @@ impl Refund {
             "destination_details": { "card": { "type": "refund" }, "type": "card" },
             "livemode": false,
             "metadata": self.metadata,
-            "payment_intent": null,
+            "payment_intent": self.payment_intent_id,
             "payment_method": self.payment_method_id,
             "reason": self.reason,
             "receipt_number": null,

@@ -89,6 +89,9 @@ pub fn list(
     if let Some(charge) = filter.charge {
         query = query.filter(refunds::charge_id.eq(charge));
     }
+    if let Some(intent) = filter.payment_intent {
+        query = query.filter(refunds::payment_intent_id.eq(intent));
+    }
     match page.from() {
         From::Newest => query.order(refunds::id.desc()).load(connection),
         From::Oldest => query.order(refunds::id.asc()).load(connection),

@@ -12,7 +12,7 @@ use crate::auth::Account;
 use crate::card_network;
 use crate::customers::Customer;
 use crate::error::Error;
-use crate::payment_methods::{self, Card, NewCard};
+use crate::payment_methods::{self, Card, NewCard, PaymentMethod};
 use crate::schema::tokens;
 use crate::types::cause::Request;
 use crate::types::{Cause, Id, Kind};
@@ -25,7 +25,7 @@ pub struct Token {
     pub account_id: Id<Account>,
     pub id: Id<Token>,
     pub request_id: Id<Request>,
-    pub payment_method_id: Id<Card>,
+    pub payment_method_id: Id<PaymentMethod>,
     pub created_at: DateTime<Utc>,
     pub used_at: Option<DateTime<Utc>>,
 }
@@ -49,8 +49,12 @@ pub enum Source {
 ///
 /// # Errors
 /// [`Error::CardRefused`].
-pub fn create(connection: &mut PgConnection, cause: &Cause, card: NewCard) -> Result<(Token, Card), Error> {
-    let card = payment_methods::create(connection, cause, card, None)?;
+pub fn create(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    card: NewCard,
+) -> Result<(Token, PaymentMethod), Error> {
+    let card = payment_methods::create_from_card(connection, cause, card)?;
     let token = Token {
         account_id: cause.account,
         id: cause.new_id(),
@@ -67,7 +71,11 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, card: NewCard) -> Re
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<(Token, Card), Error> {
+pub fn retrieve(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+) -> Result<(Token, PaymentMethod), Error> {
     let found = match Id::parse(id) {
         Some(id) => queries::find(connection, cause.account, id)?,
         None => None,
@@ -84,11 +92,11 @@ pub fn spend(
     cause: &Cause,
     id: Id<Token>,
     param: &'static str,
-) -> Result<Card, Error> {
+) -> Result<PaymentMethod, Error> {
     // The row is changed and not read first: of two requests with one token, the second waits for the first to
     // end and then finds it used.
     if let Some(card) = queries::spend(connection, cause.account, id, cause.now)? {
-        return payment_methods::queries::find(connection, cause.account, card)?
+        return payment_methods::find(connection, cause, card)?
             .ok_or_else(|| Error::Internal("a token's card is gone".to_owned()));
     }
     match queries::find(connection, cause.account, id)? {
@@ -101,33 +109,32 @@ pub fn spend(
     }
 }
 
-/// The card that `source` names, for `customer` to keep.
+/// The card that `source` names: one that comes along, or one that `customer` keeps already.
 ///
 /// # Errors
 /// The source is used up, unknown or another's, or the card is refused.
-pub fn keep(
+pub fn card_of(
     connection: &mut PgConnection,
     cause: &Cause,
     source: Source,
-    customer: Id<Customer>,
-) -> Result<Card, Error> {
-    match source {
-        Source::New(card) => payment_methods::create(connection, cause, card, Some(customer)),
-        Source::Token(id) => {
-            let card = spend(connection, cause, id, "source")?;
-            payment_methods::keep(connection, &card, customer)?;
-            Ok(Card { customer_id: Some(customer), ..card })
+    customer: Option<Id<Customer>>,
+) -> Result<PaymentMethod, Error> {
+    match (source, customer) {
+        (Source::New(card), _) => payment_methods::create_from_card(connection, cause, card),
+        (Source::Token(id), _) => spend(connection, cause, id, "source"),
+        (Source::Kept(id), Some(customer)) => {
+            payment_methods::kept_by(connection, cause, customer, id.renamed(), "source")
         }
-        Source::Kept(id) => payment_methods::kept_by(connection, cause, customer, id, "source"),
+        (Source::Kept(id), None) => Err(Error::no_such::<Card>(&id.to_string(), "source")),
     }
 }
 
 impl Token {
-    pub fn shape(&self, card: &Card) -> Value {
+    pub fn shape(&self, card: &PaymentMethod) -> Value {
         json!({
             "id": self.id,
             "object": "token",
-            "card": card.shape(),
+            "card": card.source_shape(),
             "client_ip": null,
             "created": self.created_at.timestamp(),
             "livemode": false,

@@ -6,7 +6,7 @@ use diesel::sql_types;
 
 use super::Token;
 use crate::auth::Account;
-use crate::payment_methods::Card;
+use crate::payment_methods::PaymentMethod;
 use crate::schema::{payment_methods, tokens};
 use crate::types::Id;
 
@@ -18,7 +18,7 @@ pub fn find(
     connection: &mut PgConnection,
     account: Id<Account>,
     id: Id<Token>,
-) -> QueryResult<Option<(Token, Card)>> {
+) -> QueryResult<Option<(Token, PaymentMethod)>> {
     tokens::table
         .inner_join(
             payment_methods::table.on(payment_methods::account_id
@@ -27,7 +27,7 @@ pub fn find(
         )
         .filter(tokens::account_id.eq(account))
         .filter(tokens::id.eq(id))
-        .select((Token::as_select(), Card::as_select()))
+        .select((Token::as_select(), PaymentMethod::as_select()))
         .first(connection)
         .optional()
 }
@@ -38,7 +38,7 @@ pub fn spend(
     account: Id<Account>,
     id: Id<Token>,
     now: DateTime<Utc>,
-) -> QueryResult<Option<Id<Card>>> {
+) -> QueryResult<Option<Id<PaymentMethod>>> {
     Spend { account, id, now }.get_result(connection).optional()
 }
 

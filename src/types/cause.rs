@@ -26,6 +26,8 @@ pub struct Cause {
     pub request_id: Id<Request>,
     pub idempotency_key: Option<String>,
     pub now: DateTime<Utc>,
+    /// How the caller reached this server, for pages that it sends people to: `http://localhost:8080`.
+    pub base_url: String,
     ids: ContextV7,
 }
 
@@ -35,8 +37,14 @@ impl Cause {
         request_id: Id<Request>,
         idempotency_key: Option<String>,
         now: DateTime<Utc>,
+        base_url: String,
     ) -> Self {
-        Self { account, request_id, idempotency_key, now, ids: ContextV7::new() }
+        Self { account, request_id, idempotency_key, now, base_url, ids: ContextV7::new() }
+    }
+
+    /// The cause of what nobody asked for: the end of a hold whose time is over.
+    pub fn of_the_service(account: Id<Account>, now: DateTime<Utc>) -> Self {
+        Self::new(account, Id::new(now, &ContextV7::new()), None, now, String::new())
     }
 
     /// A new id at this cause's time. Its own counter keeps the ids of one request in the order they were made,

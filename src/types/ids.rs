@@ -52,6 +52,11 @@ impl<K: Kind> Id<K> {
         Uuid::try_parse(hex).ok().map(Self::from_uuid)
     }
 
+    /// The same row under the name that another noun has for it.
+    pub const fn renamed<L: Kind>(self) -> Id<L> {
+        Id::from_uuid(self.uuid)
+    }
+
     pub const fn uuid(&self) -> Uuid {
         self.uuid
     }

@@ -14,30 +14,43 @@ use super::params::{FromParameter, Parameter};
 use crate::auth::Account;
 use crate::error::{Error, quoted};
 use crate::types::Id;
-use crate::{balance, charges, customers, payment_methods, refunds};
+use crate::{balance, charges, customers, payment_intents, payment_methods, refunds};
 
 /// How deep a path may go.
 const MAX_LEVELS: usize = 4;
 
 /// Which property of which object can be expanded, to objects of which kinds.
-const EXPANDABLE: [(&str, &str, &[&str]); 8] = [
+const EXPANDABLE: [(&str, &str, &[&str]); 18] = [
     ("balance_transaction", "source", &["charge", "refund"]),
     ("charge", "balance_transaction", &["balance_transaction"]),
     ("charge", "customer", &["customer"]),
     ("charge", "failure_balance_transaction", &["balance_transaction"]),
+    ("charge", "payment_intent", &["payment_intent"]),
     ("customer", "default_source", &["card"]),
+    // An object without an id: there is nothing to load, only a way to what is in it.
+    ("customer", "invoice_settings", &["customer.invoice_settings"]),
+    ("customer.invoice_settings", "default_payment_method", &["payment_method"]),
+    ("card", "customer", &["customer"]),
+    ("payment_intent", "customer", &["customer"]),
+    ("payment_intent", "latest_charge", &["charge"]),
+    ("payment_intent", "payment_method", &["payment_method"]),
+    ("payment_method", "customer", &["customer"]),
     ("refund", "balance_transaction", &["balance_transaction"]),
     ("refund", "charge", &["charge"]),
     ("refund", "customer", &["customer"]),
+    ("refund", "payment_intent", &["payment_intent"]),
+    ("refund", "payment_method", &["payment_method"]),
 ];
 
 type Load = fn(&mut PgConnection, Id<Account>, &[Uuid]) -> QueryResult<Vec<Value>>;
 
 /// How the objects of an id's prefix are loaded.
-const LOADERS: [(&str, Load); 5] = [
-    ("card", payment_methods::shapes),
+const LOADERS: [(&str, Load); 7] = [
+    ("card", payment_methods::source_shapes),
     ("ch", charges::shapes),
     ("cus", customers::shapes),
+    ("pi", payment_intents::shapes),
+    ("pm", payment_methods::shapes),
     ("re", refunds::shapes),
     ("txn", balance::shapes),
 ];
@@ -118,6 +131,9 @@ impl Expand {
                 }
                 tree = tree.0.entry(property.to_owned()).or_default();
             }
+            if objects.iter().all(|object| object.contains('.')) {
+                return Err(unknown());
+            }
         }
         Ok(root)
     }
@@ -191,7 +207,12 @@ mod tests {
 
     #[test]
     fn paths_are_checked_before_anything_is_loaded() {
-        for path in ["customer", "customer.default_source", "balance_transaction.source.customer"] {
+        for path in [
+            "customer",
+            "customer.invoice_settings.default_payment_method",
+            "customer.default_source",
+            "balance_transaction.source.customer",
+        ] {
             assert!(tree("charge", None, &[path]).is_ok(), "{path}");
             assert_eq!(tree("charge", Some("data."), &[path]).is_ok(), path.starts_with("data."), "{path}");
         }
@@ -202,6 +223,7 @@ mod tests {
             "customer.",
             ".customer",
             "customer.x",
+            "customer.invoice_settings",
             "data.customer",
             "customer.default_source.x",
         ] {
@@ -219,7 +241,16 @@ mod tests {
 
     #[test]
     fn every_kind_that_can_stand_somewhere_can_be_expanded_further_or_ends_there() {
-        let kinds = ["card", "charge", "customer", "refund", "balance_transaction"];
+        let kinds = [
+            "card",
+            "charge",
+            "customer",
+            "customer.invoice_settings",
+            "payment_intent",
+            "payment_method",
+            "refund",
+            "balance_transaction",
+        ];
         for (object, property, targets) in EXPANDABLE {
             assert!(kinds.contains(&object), "{object}.{property}");
             assert!(targets.iter().all(|target| kinds.contains(target)), "{object}.{property}");

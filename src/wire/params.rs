@@ -103,6 +103,11 @@ impl Params {
         Self { members, parent: String::new(), is_json }
     }
 
+    /// None at all.
+    pub fn empty() -> Self {
+        Self::new(Map::new(), false)
+    }
+
     /// A parameter that may be left out.
     ///
     /// # Errors
@@ -198,7 +203,8 @@ impl Params {
         }
     }
 
-    fn name_of(&self, name: &str) -> String {
+    /// The full name of a member, as in `card[exp_month]`.
+    pub fn name_of(&self, name: &str) -> String {
         if self.parent.is_empty() { name.to_owned() } else { format!("{}[{name}]", self.parent) }
     }
 
@@ -395,16 +401,6 @@ impl FromParameter for Email {
             code: Some("email_invalid"),
             message: format!("Invalid email address: {}", quoted(&text)),
         })
-    }
-}
-
-/// The id of a payment intent. There are none yet, so whatever the id is, it names nothing.
-pub enum NotYet {}
-
-impl FromParameter for NotYet {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let id = parameter.value.as_str().map_or_else(String::new, quoted);
-        Err(Error::ReferenceNotFound { noun: "payment_intent", id, param: parameter.name })
     }
 }
 

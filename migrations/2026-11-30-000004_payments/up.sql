@@ -1,15 +1,61 @@
--- The rules of money hold here a second time: whatever a statement tries, refunded <= captured <= amount.
+-- The promise, the attempts to keep it, and the way back. The rules of money hold here a second time: whatever a
+-- statement tries, refunded <= captured <= amount.
+
+CREATE TABLE payment_intents (
+    account_id uuid NOT NULL,
+    id uuid NOT NULL,
+    request_id uuid NOT NULL,
+    status text NOT NULL CHECK (status IN ('requires_payment_method', 'requires_confirmation', 'requires_action',
+        'requires_capture', 'succeeded', 'canceled')),
+    amount bigint NOT NULL CHECK (amount > 0),
+    amount_received bigint NOT NULL CHECK (amount_received BETWEEN 0 AND amount),
+    currency text NOT NULL CHECK (currency ~ '^[a-z]{3}$'),
+    customer_id uuid,
+    payment_method_id uuid,
+    latest_charge_id uuid,
+    capture_method text NOT NULL CHECK (capture_method IN ('automatic', 'automatic_async', 'manual')),
+    confirmation_method text NOT NULL CHECK (confirmation_method IN ('automatic', 'manual')),
+    client_secret text NOT NULL,
+    setup_future_usage text CHECK (setup_future_usage IN ('off_session', 'on_session')),
+    automatic_payment_methods jsonb,
+    payment_method_options jsonb NOT NULL,
+    next_action jsonb,
+    last_payment_error jsonb,
+    description text,
+    metadata jsonb NOT NULL,
+    receipt_email text,
+    shipping jsonb,
+    statement_descriptor text,
+    statement_descriptor_suffix text,
+    cancellation_reason text,
+    canceled_at timestamptz,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (account_id, id),
+    FOREIGN KEY (account_id, customer_id) REFERENCES customers (account_id, id),
+    FOREIGN KEY (account_id, payment_method_id) REFERENCES payment_methods (account_id, id),
+    CONSTRAINT payment_intents_received_if_succeeded CHECK ((status = 'succeeded') = (amount_received > 0)),
+    CONSTRAINT payment_intents_charge_if_money CHECK
+        (status NOT IN ('requires_capture', 'succeeded') OR latest_charge_id IS NOT NULL),
+    CONSTRAINT payment_intents_action_if_required CHECK ((status = 'requires_action') = (next_action IS NOT NULL)),
+    CONSTRAINT payment_intents_reason_if_canceled CHECK ((status = 'canceled') = (canceled_at IS NOT NULL))
+);
+COMMENT ON TABLE payment_intents IS 'The promise to pay an amount; its charges are the attempts.';
+COMMENT ON COLUMN payment_intents.client_secret IS 'The random end of the client secret, by which a payer''s browser may know this intent.';
+COMMENT ON COLUMN payment_intents.last_payment_error IS 'Why the latest attempt failed, as it was told; unset when one succeeds.';
+
+CREATE INDEX payment_intents_customer ON payment_intents (account_id, customer_id, id) WHERE customer_id IS NOT NULL;
 
 CREATE TABLE charges (
     account_id uuid NOT NULL,
     id uuid NOT NULL,
     request_id uuid NOT NULL,
-    status text NOT NULL CHECK (status IN ('authorised', 'captured', 'failed')),
+    status text NOT NULL CHECK (status IN ('authorised', 'captured', 'released', 'failed')),
     amount bigint NOT NULL CHECK (amount > 0),
     amount_captured bigint NOT NULL CHECK (amount_captured BETWEEN 0 AND amount),
     amount_refunded bigint NOT NULL CHECK (amount_refunded BETWEEN 0 AND amount_captured),
     currency text NOT NULL CHECK (currency ~ '^[a-z]{3}$'),
     customer_id uuid,
+    payment_intent_id uuid,
     payment_method_id uuid NOT NULL,
     balance_transaction_id uuid,
     decline_code text,
@@ -24,6 +70,7 @@ CREATE TABLE charges (
     created_at timestamptz NOT NULL,
     PRIMARY KEY (account_id, id),
     FOREIGN KEY (account_id, customer_id) REFERENCES customers (account_id, id),
+    FOREIGN KEY (account_id, payment_intent_id) REFERENCES payment_intents (account_id, id),
     FOREIGN KEY (account_id, payment_method_id) REFERENCES payment_methods (account_id, id),
     CONSTRAINT charges_captured_if_money_moved CHECK ((status = 'captured') = (amount_captured > 0)),
     CONSTRAINT charges_ledger_if_captured CHECK ((status = 'captured') = (balance_transaction_id IS NOT NULL)),
@@ -34,6 +81,18 @@ COMMENT ON COLUMN charges.amount_refunded IS 'What refunds moved back. The wire 
 COMMENT ON COLUMN charges.card IS 'The card as it was when it was charged.';
 COMMENT ON COLUMN charges.user_report IS 'What the account thinks of the charge: fraudulent or safe.';
 
+COMMENT ON COLUMN charges.status IS 'A hold is authorised, then captured or released.';
+
+-- An intent is kept by one charge at most, whatever else goes wrong: the others failed, or were let go.
+CREATE UNIQUE INDEX charges_one_for_intent ON charges (account_id, payment_intent_id)
+    WHERE payment_intent_id IS NOT NULL AND status IN ('authorised', 'captured');
+CREATE INDEX charges_payment_intent ON charges (account_id, payment_intent_id, id) WHERE payment_intent_id IS NOT NULL;
+-- For the sweeper that lets holds go.
+CREATE INDEX charges_held ON charges (created_at) WHERE status = 'authorised';
+ALTER TABLE payment_intents
+    ADD CONSTRAINT payment_intents_latest_charge_fkey
+    FOREIGN KEY (account_id, latest_charge_id) REFERENCES charges (account_id, id);
+
 CREATE INDEX charges_customer ON charges (account_id, customer_id, id) WHERE customer_id IS NOT NULL;
 
 CREATE TABLE refunds (
@@ -41,6 +100,7 @@ CREATE TABLE refunds (
     id uuid NOT NULL,
     request_id uuid NOT NULL,
     charge_id uuid NOT NULL,
+    payment_intent_id uuid,
     status text NOT NULL CHECK (status IN ('pending', 'succeeded')),
     amount bigint NOT NULL CHECK (amount > 0),
     currency text NOT NULL,
@@ -57,6 +117,7 @@ COMMENT ON TABLE refunds IS 'Money of a captured charge on its way back.';
 COMMENT ON COLUMN refunds.customer_id IS 'The customer of the charge when it was refunded.';
 
 CREATE INDEX refunds_charge ON refunds (account_id, charge_id, id);
+CREATE INDEX refunds_payment_intent ON refunds (account_id, payment_intent_id, id) WHERE payment_intent_id IS NOT NULL;
 
 CREATE TABLE balance_transactions (
     account_id uuid NOT NULL,

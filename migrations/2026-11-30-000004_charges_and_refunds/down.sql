@@ -1,3 +1,0 @@
-DROP TABLE balance_transactions;
-DROP TABLE refunds;
-DROP TABLE charges;

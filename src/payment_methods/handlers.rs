@@ -1,0 +1,270 @@
+use actix_web::web::{self, Path};
+
+use super::card::{ExpiryPart, typed};
+use super::{
+    BillingDetails, BillingDetailsPatch, CardOrToken, CreatePaymentMethod, Named, NewCard, PaymentMethod,
+    UpdatePaymentMethod,
+};
+use crate::app::Route;
+use crate::card_network;
+use crate::customers::{self, Customer};
+use crate::db::{Db, Tx};
+use crate::error::{Error, quoted};
+use crate::idempotency::{Answer, Policy};
+use crate::payment_methods;
+use crate::tokens::Token;
+use crate::types::{Id, Page, PageRequest};
+use crate::wire::params::Email;
+use crate::wire::{self, FromParameter, Nothing, Parameter, Parameters, Params, Payload};
+
+const PATH: &str = "/v1/payment_methods";
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get(PATH, || web::to(list)),
+        Route::post(PATH, Policy::KEYED, || web::to(create)),
+        Route::get("/v1/payment_methods/{method}", || web::to(retrieve)),
+        Route::post("/v1/payment_methods/{method}", Policy::KEYED, || web::to(update)),
+        Route::post("/v1/payment_methods/{method}/attach", Policy::KEYED, || web::to(attach)),
+        Route::post("/v1/payment_methods/{method}/detach", Policy::KEYED, || web::to(detach)),
+        Route::get("/v1/customers/{customer}/payment_methods", || web::to(list_of_customer)),
+        Route::get("/v1/customers/{customer}/payment_methods/{method}", || web::to(retrieve_of_customer)),
+    ]
+}
+
+impl Parameters for CreatePaymentMethod {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        if params.has("payment_method") {
+            return Err(Error::ParameterUnsupported("payment_method".to_owned()));
+        }
+        let create = Self::data(params)?;
+        Ok(Self { customer: params.take("customer")?, ..create })
+    }
+}
+
+impl CreatePaymentMethod {
+    /// What `payment_method_data` of a payment intent has too.
+    pub fn data(params: &mut Params) -> Result<Self, Error> {
+        kind(params)?;
+        Ok(Self {
+            card: params.need("card")?,
+            billing_details: params.take("billing_details")?.unwrap_or_default(),
+            metadata: params.metadata()?,
+            customer: None,
+        })
+    }
+}
+
+/// `payment_method_data[…]`
+impl FromParameter for CreatePaymentMethod {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let mut params = Params::from_parameter(parameter)?;
+        let create = Self::data(&mut params)?;
+        params.finish()?;
+        Ok(create)
+    }
+}
+
+impl FromParameter for CardOrToken {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let mut params = Params::from_parameter(parameter)?;
+        let card = match params.take::<String>("token")? {
+            Some(token) => match Id::<Token>::parse(&token) {
+                Some(id) => Self::Token(id),
+                None => {
+                    let card = token.strip_prefix("tok_").and_then(card_network::by_name);
+                    let unknown = || Error::no_such::<Token>(&token, "card[token]");
+                    Self::Card(NewCard::Named(card.ok_or_else(unknown)?))
+                }
+            },
+            None => Self::Card(NewCard::Typed(typed(&mut params)?, Box::default())),
+        };
+        params.finish()?;
+        Ok(card)
+    }
+}
+
+impl FromParameter for BillingDetails {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let mut params = Params::from_parameter(parameter)?;
+        let details = Self {
+            address: params.take("address")?.unwrap_or_default(),
+            email: params.take("email")?.map(|Email(email)| email),
+            name: params.take("name")?,
+            phone: params.take("phone")?,
+        };
+        params.finish()?;
+        Ok(details)
+    }
+}
+
+impl FromParameter for BillingDetailsPatch {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let mut params = Params::from_parameter(parameter)?;
+        let patch = Self::read(&mut params)?;
+        params.finish()?;
+        Ok(patch)
+    }
+}
+
+impl BillingDetailsPatch {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self {
+            address: params.update("address")?,
+            email: params.update("email")?.map(|Email(email)| email),
+            name: params.update("name")?,
+            phone: params.update("phone")?,
+        })
+    }
+}
+
+impl Parameters for UpdatePaymentMethod {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let billing_details = match params.take("billing_details")? {
+            Some(patch) => patch,
+            None => BillingDetailsPatch::read(&mut Params::empty())?,
+        };
+        let (mut expiry_month, mut expiry_year) = (None, None);
+        if let Some(mut card) = params.nested("card")? {
+            expiry_month = card.take("exp_month")?.map(|ExpiryPart(month)| month);
+            expiry_year = card.take("exp_year")?.map(|ExpiryPart(year)| year);
+            card.finish()?;
+        }
+        Ok(Self { billing_details, expiry_month, expiry_year, metadata: params.metadata()? })
+    }
+}
+
+impl FromParameter for Named {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let text = parameter.value.as_str().ok_or_else(|| parameter.wrong("string"))?;
+        let test = payment_methods::test_method(text).map(Named::Test);
+        test.or_else(|| payment_methods::parse_id(text).map(Named::Existing))
+            .ok_or_else(|| Error::no_such::<PaymentMethod>(text, &parameter.name))
+    }
+}
+
+struct AttachPaymentMethod {
+    customer: Id<Customer>,
+}
+
+impl Parameters for AttachPaymentMethod {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self { customer: params.need("customer")? })
+    }
+}
+
+struct ListPaymentMethods {
+    page: PageRequest,
+    cursor: Option<Id<PaymentMethod>>,
+    customer: Option<Id<Customer>>,
+}
+
+impl Parameters for ListPaymentMethods {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        kind(params)?;
+        let (page, cursor) = params.page()?;
+        Ok(Self { page, cursor, customer: params.take("customer")? })
+    }
+}
+
+/// The parameter `type`, which can only be `card`.
+fn kind(params: &mut Params) -> Result<(), Error> {
+    match params.take::<String>("type")? {
+        Some(kind) if kind != "card" => Err(Error::invalid(
+            "type",
+            format!("Invalid type: {}. The only type of payment method here is card.", quoted(&kind)),
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn create(tx: Tx, body: Payload<CreatePaymentMethod>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (create, expand) = body.parse()?;
+        let method = payment_methods::create(connection, cause, create)?;
+        wire::created(connection, cause, PATH, method.shape(), &expand)
+    })
+    .await
+}
+
+async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let method = payment_methods::retrieve(connection, cause, &id)?;
+        wire::found(connection, cause, method.shape(), &expand)
+    })
+    .await
+}
+
+async fn update(tx: Tx, id: Path<String>, body: Payload<UpdatePaymentMethod>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (update, expand) = body.parse()?;
+        let method = payment_methods::update(connection, cause, &id, update)?;
+        wire::found(connection, cause, method.shape(), &expand)
+    })
+    .await
+}
+
+async fn attach(tx: Tx, id: Path<String>, body: Payload<AttachPaymentMethod>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (attach, expand) = body.parse()?;
+        let method = payment_methods::attach(connection, cause, &id, attach.customer)?;
+        wire::found(connection, cause, method.shape(), &expand)
+    })
+    .await
+}
+
+async fn detach(tx: Tx, id: Path<String>, body: Payload<Nothing>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (_, expand) = body.parse()?;
+        let method = payment_methods::detach(connection, cause, &id)?;
+        wire::found(connection, cause, method.shape(), &expand)
+    })
+    .await
+}
+
+async fn list(db: Db, query: Payload<ListPaymentMethods>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (list, expand) = query.parse()?;
+        let page = payment_methods::list(connection, cause, &list.page, list.cursor, list.customer)?;
+        wire::listed(connection, cause, (PATH, "payment_method"), shapes(page), &expand)
+    })
+    .await
+}
+
+async fn list_of_customer(
+    db: Db,
+    id: Path<String>,
+    query: Payload<ListPaymentMethods>,
+) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (list, expand) = query.parse()?;
+        let customer = customers::retrieve(connection, cause, &id)?.id;
+        let page = payment_methods::list(connection, cause, &list.page, list.cursor, Some(customer))?;
+        let path = format!("/v1/customers/{customer}/payment_methods");
+        wire::listed(connection, cause, (&path, "payment_method"), shapes(page), &expand)
+    })
+    .await
+}
+
+async fn retrieve_of_customer(
+    db: Db,
+    ids: Path<(String, String)>,
+    query: Payload<Nothing>,
+) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let (customer, id) = &*ids;
+        let customer = customers::retrieve(connection, cause, customer)?.id;
+        let method = payment_methods::retrieve(connection, cause, id)?;
+        if method.customer_id != Some(customer) {
+            return Err(Error::not_found::<PaymentMethod>(id));
+        }
+        wire::found(connection, cause, method.shape(), &expand)
+    })
+    .await
+}
+
+fn shapes(page: Page<PaymentMethod>) -> Page<serde_json::Value> {
+    page.map(|method| method.shape())
+}

@@ -1,0 +1,53 @@
+//! What time does by itself: expired keys are forgotten, and holds that nobody captured are let go.
+//!
+//! Several instances may sweep at once: `SKIP LOCKED` keeps them out of each other's way, and out of the way of
+//! requests.
+
+use std::time::Duration;
+
+use diesel::prelude::*;
+
+use crate::app::State;
+use crate::error::Error;
+use crate::{charges, idempotency, payment_intents};
+
+/// How many records one statement forgets, and how long the next one waits: large batches without pauses were
+/// measured to halve the throughput of everything else.
+const BATCH: i64 = 200;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long the sweeper rests when nothing is left to sweep.
+const REST: Duration = Duration::from_secs(60);
+
+/// Sweeps for ever.
+pub async fn run(state: State) {
+    loop {
+        let rest = match sweep(&state).await {
+            Ok(true) => PAUSE,
+            Ok(false) => REST,
+            Err(error) => {
+                log::warn!(
+                    "the sweeper failed and will try again: {}",
+                    error.internals().unwrap_or("refused")
+                );
+                REST
+            }
+        };
+        actix_web::rt::time::sleep(rest).await;
+    }
+}
+
+/// Sweeps once, and says whether more may be left.
+///
+/// # Errors
+/// What the statements report, or no database.
+pub async fn sweep(state: &State) -> Result<bool, Error> {
+    let now = state.clock.now();
+    let work = move |connection: &mut PgConnection| {
+        let forgotten = idempotency::sweep::batch(connection, now, BATCH)?;
+        let canceled = connection.transaction(|connection| payment_intents::expire_one(connection, now))?;
+        let expired = connection.transaction(|connection| charges::expire_one(connection, now))?;
+        Ok(i64::try_from(forgotten) == Ok(BATCH) || canceled.is_some() || expired.is_some())
+    };
+    state.database.run(work).await
+}
