@@ -12,7 +12,9 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, PathConfig, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpServer, Responder};
 use chrono::{DateTime, Utc};
+use tokio::sync::Notify;
 
+use crate::card_network::simulation;
 use crate::db::Database;
 use crate::error::Error;
 use crate::faults::Faults;
@@ -21,8 +23,8 @@ use crate::logs::trace;
 use crate::metrics::Metrics;
 use crate::secrets::Secrets;
 use crate::{
-    balance, charges, customers, events, idempotency, metrics, payment_intents, payment_methods, refunds,
-    tokens,
+    balance, charges, customers, disputes, events, idempotency, metrics, notifications, payment_intents,
+    payment_methods, refunds, tokens, webhooks,
 };
 
 /// How long an idle connection is kept.
@@ -65,6 +67,9 @@ pub fn routes() -> Vec<Route> {
         refunds::handlers::routes(),
         balance::handlers::routes(),
         events::handlers::routes(),
+        webhooks::handlers::routes(),
+        notifications::handlers::routes(),
+        disputes::handlers::routes(),
         idempotency::handlers::routes(),
     ]
     .into_iter()
@@ -92,6 +97,10 @@ pub fn check(routes: &[Route]) -> Result<(), RouteError> {
         let (method, path) = (route.method.clone(), route.path);
         match route.policy {
             None if method != Method::GET => return Err(RouteError::NoPolicy(method, path)),
+            // A notification's signature stands for its key, so only the one middleware can let it in.
+            Some(Policy::Signed { .. }) if method != Method::POST => {
+                return Err(RouteError::NotKeyed(method, path));
+            }
             Some(Policy::Unkeyed) if method != Method::DELETE => {
                 return Err(RouteError::NotKeyed(method, path));
             }
@@ -113,6 +122,10 @@ pub struct Shared {
     /// How long a key is remembered, unless its route says otherwise.
     pub key_lifetime: Duration,
     pub key_is_required: bool,
+    pub webhooks: webhooks::Settings,
+    pub network: simulation::Settings,
+    /// Wakes the worker when there may be something to send.
+    pub wake: Notify,
     pub clock: Clock,
     pub metrics: Metrics,
     pub faults: Faults,

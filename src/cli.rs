@@ -2,25 +2,29 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use actix_web::rt::signal::unix::{SignalKind, signal};
 use chrono::Utc;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use tokio::sync::Notify;
 
 use crate::app::{self, Clock, Shared, State};
 use crate::auth::{Credentials, keys, queries};
+use crate::card_network::simulation;
 use crate::config::{ApiKeyCommand, Command, CommandLine, Settings};
 use crate::db::{Database, Options, migrate::migrate};
 use crate::embedded::Cluster;
 use crate::faults::Faults;
 use crate::metrics::Metrics;
 use crate::secrets::{Secrets, random_text};
-use crate::{audit, logs, sweeper};
+use crate::webhooks::delivery::{self, Schedule};
+use crate::{audit, logs, notifications, sweeper, webhooks};
 
 /// What ends the program with a message.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -37,6 +41,7 @@ pub fn run(line: CommandLine) -> Result<(), Failure> {
     logs::init(settings.log_format);
     match line.command.unwrap_or(Command::Serve) {
         Command::Serve => serve(&settings),
+        Command::Worker => work(&settings),
         Command::Migrate => Server::reach(&settings)?.migrate(&settings),
         Command::ApiKey(command) => api_key(&settings, &command),
         Command::Audit => run_audit(&settings),
@@ -95,28 +100,18 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
         Some(_) => Some(demo_key(&mut server.connect()?, settings)?),
         None => None,
     };
-    let database = Database::open(Options {
-        url: server.url.clone(),
-        pool_size: settings.pool_size(),
-        statement_cache: settings.statement_cache,
-    });
-    let state: State = Arc::new(Shared {
-        database: database.clone(),
-        secrets,
-        key_lifetime: settings.idempotency_ttl,
-        key_is_required: settings.require_idempotency_key,
-        clock: Clock::default(),
-        metrics: Metrics::default(),
-        faults: Faults::from_environment(),
-    });
     let address = listener.local_addr()?;
+    let state = state(settings, &server, secrets, address);
     actix_web::rt::System::new().block_on(async {
-        let http = app::serve(state.clone(), app::routes, listener, settings.workers())?;
-        let sweeper = actix_web::rt::spawn(sweeper::run(state));
+        let http = app::serve(Arc::clone(&state), app::routes, listener, settings.workers())?;
+        let mut background = vec![actix_web::rt::spawn(sweeper::run(Arc::clone(&state)))];
+        if settings.webhook_worker {
+            background.push(actix_web::rt::spawn(send(Arc::clone(&state))));
+        }
         greet(&address.to_string(), demo_key.as_deref());
         let ended = http.await;
-        sweeper.abort();
-        database.close().await;
+        background.iter().for_each(actix_web::rt::task::JoinHandle::abort);
+        state.database.close().await;
         ended
     })?;
     if let Some(cluster) = server.cluster {
@@ -124,6 +119,85 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
     }
     log::info!("stopped");
     Ok(())
+}
+
+/// Sends webhooks and sweeps, until SIGINT or SIGTERM.
+fn work(settings: &Settings) -> Result<(), Failure> {
+    let secrets = secrets(settings)?;
+    let server = Server::reach(settings)?;
+    server.migrate(settings)?;
+    let state = state(settings, &server, secrets, settings.listen);
+    actix_web::rt::System::new().block_on(async {
+        let sweeper = actix_web::rt::spawn(sweeper::run(Arc::clone(&state)));
+        let sender = actix_web::rt::spawn(send(Arc::clone(&state)));
+        log::info!("the worker runs");
+        let mut end = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = actix_web::rt::signal::ctrl_c() => {}
+            _ = end.recv() => {}
+        }
+        sweeper.abort();
+        sender.abort();
+        state.database.close().await;
+        Ok::<(), io::Error>(())
+    })?;
+    if let Some(cluster) = server.cluster {
+        cluster.stop();
+    }
+    Ok(())
+}
+
+/// Sends webhooks, and what the simulated network has to tell, for ever.
+async fn send(state: State) {
+    let (webhooks, network) = tokio::join!(delivery::run(Arc::clone(&state)), simulation::run(state));
+    for ended in [webhooks, network] {
+        if let Err(error) = ended {
+            log::error!("nothing is sent: {}", error.internals().unwrap_or("refused"));
+        }
+    }
+}
+
+/// What all requests share.
+fn state(settings: &Settings, server: &Server, secrets: Secrets, address: SocketAddr) -> State {
+    let is_demo = server.cluster.is_some();
+    let default_schedule = if is_demo { Schedule::Fast } else { Schedule::Live };
+    let database = Database::open(Options {
+        url: server.url.clone(),
+        pool_size: settings.pool_size(),
+        statement_cache: settings.statement_cache,
+    });
+    let network = simulation::Settings {
+        secret: settings.network_secret.clone().unwrap_or_else(|| secrets.network_secret()),
+        url: Some(settings.network_url.clone().unwrap_or_else(|| own_url(address))),
+        manners: settings.network_manners,
+    };
+    Arc::new(Shared {
+        database,
+        secrets,
+        key_lifetime: settings.idempotency_ttl,
+        key_is_required: settings.require_idempotency_key,
+        webhooks: webhooks::Settings {
+            schedule: settings.webhook_schedule.unwrap_or(default_schedule),
+            allow_private: settings.webhook_allow_private.unwrap_or(is_demo),
+        },
+        network,
+        wake: Notify::new(),
+        clock: Clock::default(),
+        metrics: Metrics::default(),
+        faults: Faults::from_environment(),
+    })
+}
+
+/// Where this server takes notifications; one that listens on all addresses is reached by loopback.
+fn own_url(mut address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    format!("http://{address}{}", notifications::handlers::PATH)
 }
 
 /// What a person needs to go on. It goes to standard output; the log goes to standard error.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::card_network::simulation::Manners;
 use crate::logs::Format;
+use crate::webhooks::delivery::Schedule;
 
 /// A payments service in which an answer is remembered exactly when its effect is committed.
 #[derive(Debug, Parser)]
@@ -23,6 +25,8 @@ pub struct CommandLine {
 pub enum Command {
     /// Serve the API (the default).
     Serve,
+    /// Send webhooks, sweep, and serve nothing. Any number of workers may run side by side.
+    Worker,
     /// Apply the migrations and end.
     Migrate,
     /// Make, list or revoke API keys.
@@ -100,6 +104,32 @@ pub struct Settings {
     /// directory.
     #[arg(long, env = "SECRET_KEY", global = true, hide_env_values = true, value_delimiter = ',')]
     pub secret_key: Vec<String>,
+
+    /// When a webhook that failed is sent again: over three days, or within seconds at first [default: fast with the
+    /// private PostgreSQL, else live].
+    #[arg(long, env = "WEBHOOK_SCHEDULE", global = true, value_enum)]
+    pub webhook_schedule: Option<Schedule>,
+
+    /// Whether webhooks may go to private addresses, such as this machine's [default: true with the private
+    /// PostgreSQL, else false].
+    #[arg(long, env = "WEBHOOK_ALLOW_PRIVATE", global = true, value_parser = switch)]
+    pub webhook_allow_private: Option<bool>,
+
+    /// Whether this server sends webhooks too; else run `oncepay worker` beside it.
+    #[arg(long, env = "WEBHOOK_WORKER", global = true, default_value_t = true, action = clap::ArgAction::Set, value_parser = switch)]
+    pub webhook_worker: bool,
+
+    /// The secret under which the card network signs its notifications [default: derived from the secret key].
+    #[arg(long, env = "NETWORK_SECRET", global = true, hide_env_values = true)]
+    pub network_secret: Option<String>,
+
+    /// Where the simulated card network sends its notifications [default: this server].
+    #[arg(long, env = "NETWORK_URL", global = true)]
+    pub network_url: Option<String>,
+
+    /// How the simulated card network delivers: in good order, everything twice, or in disorder.
+    #[arg(long, env = "NETWORK_MANNERS", global = true, value_enum, default_value_t = Manners::Good)]
+    pub network_manners: Manners,
 
     /// How log lines are written. What is logged is for `RUST_LOG` to say.
     #[arg(long, env = "LOG_FORMAT", global = true, value_enum, default_value_t = Format::Text)]

@@ -17,6 +17,7 @@ use crate::idempotency::key::KeyError;
 use crate::payment_intents::PaymentIntent;
 use crate::types::Kind;
 use crate::types::money::AmountError;
+use crate::webhooks::signature::SignatureError;
 
 /// Why a request was refused or failed.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +63,10 @@ pub enum Error {
         "A request with the Idempotency-Key '{0}' is still running. Send it again in a second, with the same key."
     )]
     KeyInUse(String),
+
+    /// A notification that the card network did not sign, or not so.
+    #[error("The header Stripe-Signature {0}.")]
+    SignatureRefused(SignatureError),
 
     /// Neither JSON nor a form, or compressed.
     #[error("{0}")]
@@ -207,8 +212,8 @@ impl ErrorBody<'_> {
 
 /// Stripe's page on a code; the codes about keys are this service's own and have none.
 fn doc_url(code: &str) -> Option<String> {
-    let own =
-        code.starts_with("idempotency_key") || matches!(code, "missing" | "payment_method_unexpected_state");
+    let own = code.starts_with("idempotency_key")
+        || matches!(code, "missing" | "payment_method_unexpected_state" | "signature_invalid");
     (!own).then(|| format!("https://docs.stripe.com/error-codes#{}", code.replace('_', "-")))
 }
 
@@ -232,6 +237,7 @@ impl Error {
                 (400, IdempotencyError, Some("idempotency_key_reused"), NewKey)
             }
             Error::KeyInUse(_) => (409, InvalidRequestError, Some("idempotency_key_in_use"), SameKey),
+            Error::SignatureRefused(_) => (400, InvalidRequestError, Some("signature_invalid"), FixRequest),
             Error::MediaTypeUnsupported(_) => (415, InvalidRequestError, None, FixRequest),
             Error::BodyTooLarge => (413, InvalidRequestError, None, FixRequest),
             Error::BodyTooSlow => (408, InvalidRequestError, None, FixRequest),
@@ -446,6 +452,7 @@ mod tests {
             Error::KeyReused { key: text(), to_an_sdk: false },
             Error::KeyReused { key: text(), to_an_sdk: true },
             Error::KeyInUse(text()),
+            Error::SignatureRefused(SignatureError::Missing),
             Error::MediaTypeUnsupported(text()),
             Error::BodyTooLarge,
             Error::BodyTooSlow,
@@ -477,6 +484,7 @@ mod tests {
                 | Error::KeyInvalid(_)
                 | Error::KeyReused { .. }
                 | Error::KeyInUse(_)
+                | Error::SignatureRefused(_)
                 | Error::MediaTypeUnsupported(_)
                 | Error::BodyTooLarge
                 | Error::BodyTooSlow

@@ -22,7 +22,7 @@
 //! # The modules, in reading order
 //!
 //! [`idempotency`] · [`db`] · [`charges`] · [`payment_intents`] · [`refunds`] · [`customers`] · [`tokens`] · [`payment_methods`] · [`balance`] ·
-//! [`events`] · [`card_network`] · [`types`] · [`wire`] · [`error`] · [`auth`] · [`secrets`] · [`app`] · [`logs`] ·
+//! [`events`] · [`webhooks`] · [`notifications`] · [`disputes`] · [`card_network`] · [`types`] · [`wire`] · [`error`] · [`auth`] · [`secrets`] · [`app`] · [`logs`] ·
 //! [`metrics`] · [`sweeper`] · [`audit`] · [`config`] · [`cli`] · [`embedded`] · [`faults`]
 //!
 //! # Simplifications, confessed
@@ -41,6 +41,7 @@ pub mod cli;
 pub mod config;
 pub mod customers;
 pub mod db;
+pub mod disputes;
 pub mod embedded;
 pub mod error;
 pub mod events;
@@ -48,6 +49,7 @@ pub mod faults;
 pub mod idempotency;
 pub mod logs;
 pub mod metrics;
+pub mod notifications;
 pub mod payment_intents;
 pub mod payment_methods;
 pub mod refunds;
@@ -56,4 +58,5 @@ pub mod secrets;
 pub mod sweeper;
 pub mod tokens;
 pub mod types;
+pub mod webhooks;
 pub mod wire;

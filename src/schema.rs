@@ -30,7 +30,7 @@ diesel::table! {
         id -> Uuid,
         request_id -> Uuid,
         kind -> Text,
-        /// The charge whose money moved, for a refund too.
+        /// The charge whose money moved, for a refund or dispute too.
         charge_id -> Uuid,
         refund_id -> Nullable<Uuid>,
         amount -> Int8,
@@ -57,6 +57,7 @@ diesel::table! {
         payment_method_id -> Uuid,
         balance_transaction_id -> Nullable<Uuid>,
         decline_code -> Nullable<Text>,
+        disputed -> Bool,
         /// The card as it was when it was charged.
         card -> Jsonb,
         description -> Nullable<Text>,
@@ -94,6 +95,26 @@ diesel::table! {
 }
 
 diesel::table! {
+    /// A cardholder who says that a charge is wrong.
+    disputes (account_id, id) {
+        account_id -> Uuid,
+        id -> Uuid,
+        request_id -> Uuid,
+        charge_id -> Uuid,
+        payment_intent_id -> Nullable<Uuid>,
+        status -> Text,
+        amount -> Int8,
+        currency -> Text,
+        reason -> Text,
+        evidence -> Jsonb,
+        /// How often evidence was submitted to the issuer.
+        submissions -> Int4,
+        metadata -> Jsonb,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     events (account_id, id) {
         account_id -> Uuid,
         id -> Uuid,
@@ -103,8 +124,8 @@ diesel::table! {
         /// As in charge.succeeded.
         #[sql_name = "type"]
         type_ -> Text,
-        /// The object as it was right after the effect; json and not jsonb, which would reorder it.
-        object -> Json,
+        /// The event as it is sent, with its object as it was right after the effect; json and not jsonb, which would reorder it.
+        payload -> Json,
         created_at -> Timestamptz,
     }
 }
@@ -131,6 +152,19 @@ diesel::table! {
         body -> Bytea,
         created_at -> Timestamptz,
         expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    /// What the simulated network will notify this service of. A real network would keep this itself.
+    network_notifications (account_id, id) {
+        account_id -> Uuid,
+        id -> Uuid,
+        /// The JSON that it will send, as it will send it.
+        body -> Text,
+        due_at -> Timestamptz,
+        attempts -> Int4,
+        delivered_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -206,6 +240,7 @@ diesel::table! {
         customer_id -> Nullable<Uuid>,
         payment_method_id -> Uuid,
         balance_transaction_id -> Uuid,
+        failure_balance_transaction_id -> Nullable<Uuid>,
         reason -> Nullable<Text>,
         metadata -> Jsonb,
         created_at -> Timestamptz,
@@ -224,6 +259,60 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    webhook_attempts (account_id, event_id, endpoint_id, id) {
+        account_id -> Uuid,
+        event_id -> Uuid,
+        endpoint_id -> Uuid,
+        id -> Uuid,
+        /// What the endpoint answered, if it did.
+        status_code -> Nullable<Int2>,
+        error -> Nullable<Text>,
+        latency_ms -> Int4,
+        /// The start of what it answered.
+        answer -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    /// An event on its way to an endpoint.
+    webhook_deliveries (account_id, event_id, endpoint_id) {
+        account_id -> Uuid,
+        event_id -> Uuid,
+        endpoint_id -> Uuid,
+        status -> Text,
+        /// How often it was sent, or was about to be when the worker died.
+        attempts -> Int4,
+        next_attempt_at -> Timestamptz,
+        /// Until then a worker is sending it; after that, another may.
+        leased_until -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    /// Where an account wants its events sent.
+    webhook_endpoints (account_id, id) {
+        account_id -> Uuid,
+        id -> Uuid,
+        request_id -> Uuid,
+        url -> Text,
+        description -> Nullable<Text>,
+        /// Types of events, or * for all of them.
+        enabled_events -> Jsonb,
+        api_version -> Nullable<Text>,
+        metadata -> Jsonb,
+        disabled -> Bool,
+        /// The secret under which deliveries are signed, encrypted under the server's secret.
+        sealed_secret -> Bytea,
+        /// The secret before it was rolled; deliveries are signed with both until it expires.
+        previous_sealed_secret -> Nullable<Bytea>,
+        previous_secret_expires_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+        deleted_at -> Nullable<Timestamptz>,
+    }
+}
+
 diesel::joinable!(api_keys -> accounts (account_id));
 
 diesel::allow_tables_to_appear_in_same_query!(
@@ -232,10 +321,15 @@ diesel::allow_tables_to_appear_in_same_query!(
     balance_transactions,
     charges,
     customers,
+    disputes,
     events,
     idempotency_records,
+    network_notifications,
     payment_intents,
     payment_methods,
     refunds,
     tokens,
+    webhook_attempts,
+    webhook_deliveries,
+    webhook_endpoints,
 );

@@ -66,6 +66,11 @@ impl Secrets {
         }
     }
 
+    /// The secret of the simulated card network's signatures, the same for all instances that share this secret.
+    pub fn network_secret(&self) -> String {
+        format!("whsec_{}", hex::encode(hash(self.0[0].seal.expose_secret(), b"card network")))
+    }
+
     /// Encrypts `body` with XChaCha20-Poly1305 under the current secret, bound to `context`.
     pub fn seal(&self, body: &[u8], context: &str) -> Vec<u8> {
         let mut nonce = [0; NONCE_BYTES];

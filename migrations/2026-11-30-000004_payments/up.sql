@@ -59,6 +59,7 @@ CREATE TABLE charges (
     payment_method_id uuid NOT NULL,
     balance_transaction_id uuid,
     decline_code text,
+    disputed boolean NOT NULL,
     card jsonb NOT NULL,
     description text,
     metadata jsonb NOT NULL,
@@ -101,12 +102,13 @@ CREATE TABLE refunds (
     request_id uuid NOT NULL,
     charge_id uuid NOT NULL,
     payment_intent_id uuid,
-    status text NOT NULL CHECK (status IN ('pending', 'succeeded')),
+    status text NOT NULL CHECK (status IN ('pending', 'succeeded', 'failed')),
     amount bigint NOT NULL CHECK (amount > 0),
     currency text NOT NULL,
     customer_id uuid,
     payment_method_id uuid NOT NULL,
     balance_transaction_id uuid NOT NULL,
+    failure_balance_transaction_id uuid,
     reason text CHECK (reason IN ('duplicate', 'fraudulent', 'requested_by_customer')),
     metadata jsonb NOT NULL,
     created_at timestamptz NOT NULL,
@@ -123,7 +125,7 @@ CREATE TABLE balance_transactions (
     account_id uuid NOT NULL,
     id uuid NOT NULL,
     request_id uuid NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('charge', 'refund')),
+    kind text NOT NULL CHECK (kind IN ('charge', 'refund', 'refund_failure', 'dispute', 'dispute_reversal')),
     charge_id uuid NOT NULL,
     refund_id uuid,
     amount bigint NOT NULL,
@@ -132,15 +134,19 @@ CREATE TABLE balance_transactions (
     PRIMARY KEY (account_id, id),
     FOREIGN KEY (account_id, charge_id) REFERENCES charges (account_id, id),
     FOREIGN KEY (account_id, refund_id) REFERENCES refunds (account_id, id),
-    CONSTRAINT balance_transactions_sign CHECK ((kind = 'charge') = (amount > 0)),
-    CONSTRAINT balance_transactions_source CHECK ((kind = 'refund') = (refund_id IS NOT NULL))
+    CONSTRAINT balance_transactions_sign
+        CHECK ((kind IN ('charge', 'refund_failure', 'dispute_reversal')) = (amount > 0)),
+    CONSTRAINT balance_transactions_source
+        CHECK ((kind IN ('refund', 'refund_failure')) = (refund_id IS NOT NULL))
 );
 COMMENT ON TABLE balance_transactions IS 'The ledger. Rows are only ever added; the balance is their sum.';
-COMMENT ON COLUMN balance_transactions.charge_id IS 'The charge whose money moved, for a refund too.';
+COMMENT ON COLUMN balance_transactions.charge_id IS 'The charge whose money moved, for a refund or dispute too.';
 
 -- A charge is captured once and a refund moves money once, whatever else goes wrong.
 CREATE UNIQUE INDEX balance_transactions_one_per_charge ON balance_transactions (account_id, charge_id) WHERE kind = 'charge';
 CREATE UNIQUE INDEX balance_transactions_one_per_refund ON balance_transactions (account_id, refund_id) WHERE kind = 'refund';
+CREATE UNIQUE INDEX balance_transactions_one_per_failure ON balance_transactions (account_id, refund_id) WHERE kind = 'refund_failure';
+CREATE UNIQUE INDEX balance_transactions_one_per_dispute ON balance_transactions (account_id, charge_id, kind) WHERE kind IN ('dispute', 'dispute_reversal');
 -- The balance is summed over this index alone.
 CREATE INDEX balance_transactions_sum ON balance_transactions (account_id, currency) INCLUDE (amount);
 CREATE INDEX balance_transactions_kind ON balance_transactions (account_id, kind, id);

@@ -139,6 +139,7 @@ const RULES: &[Rule] = &[
         name: "what a charge says was refunded is the sum of its refunds",
         statement: "SELECT c.id::text AS broken FROM charges c LEFT JOIN refunds r \
                ON (r.account_id, r.charge_id) = (c.account_id, c.id) \
+             AND r.status <> 'failed' \
              GROUP BY c.account_id, c.id HAVING c.amount_refunded <> coalesce(sum(r.amount), 0)",
     },
     Rule {
@@ -146,7 +147,8 @@ const RULES: &[Rule] = &[
         statement: "SELECT c.id::text AS broken FROM charges c LEFT JOIN balance_transactions b \
                ON (b.account_id, b.charge_id) = (c.account_id, c.id) \
              GROUP BY c.account_id, c.id \
-             HAVING coalesce(sum(b.amount), 0) <> c.amount_captured - c.amount_refunded \
+             HAVING coalesce(sum(b.amount) FILTER (WHERE b.kind IN ('charge', 'refund', 'refund_failure')), 0) \
+                     <> c.amount_captured - c.amount_refunded \
                  OR count(b.id) FILTER (WHERE b.currency <> c.currency) > 0",
     },
     Rule {
@@ -156,10 +158,12 @@ const RULES: &[Rule] = &[
              WHERE b.amount IS DISTINCT FROM -r.amount OR b.charge_id IS DISTINCT FROM r.charge_id",
     },
     Rule {
-        name: "the balance is the sum of captures less refunds, by account and currency",
+        name: "the balance is the sum of captures less refunds and disputes, by account and currency",
         statement: "SELECT format('%s %s', account_id, currency) AS broken FROM ( \
                  SELECT account_id, currency, amount FROM balance_transactions \
-                 UNION ALL SELECT account_id, currency, amount_refunded - amount_captured FROM charges) AS both_sides \
+                 UNION ALL SELECT account_id, currency, amount_refunded - amount_captured FROM charges \
+                 UNION ALL SELECT account_id, currency, amount FROM disputes \
+                     WHERE status IN ('needs_response', 'under_review', 'lost')) AS both_sides \
              GROUP BY account_id, currency HAVING sum(amount) <> 0",
     },
     Rule {
@@ -191,7 +195,7 @@ const RULES: &[Rule] = &[
         name: "every intent has the one event of its beginning, and those of its end",
         statement: "SELECT i.id::text AS broken FROM payment_intents i LEFT JOIN events e \
                ON e.account_id = i.account_id AND e.type LIKE 'payment\\_intent.%' \
-               AND e.object ->> 'id' = 'pi_' || replace(i.id::text, '-', '') \
+               AND e.payload -> 'data' -> 'object' ->> 'id' = 'pi_' || replace(i.id::text, '-', '') \
              GROUP BY i.account_id, i.id \
              HAVING count(e.id) FILTER (WHERE e.type = 'payment_intent.created') <> 1 \
                  OR count(e.id) FILTER (WHERE e.type = 'payment_intent.succeeded') <> CASE i.status WHEN 'succeeded' THEN 1 ELSE 0 END \
@@ -202,5 +206,20 @@ const RULES: &[Rule] = &[
         statement: "SELECT r.id::text AS broken FROM refunds r JOIN charges c \
                ON (c.account_id, c.id) = (r.account_id, r.charge_id) \
              WHERE r.payment_intent_id IS DISTINCT FROM c.payment_intent_id",
+    },
+    Rule {
+        name: "a failed refund gave its money back, and no other did",
+        statement: "SELECT r.id::text AS broken FROM refunds r LEFT JOIN balance_transactions b \
+               ON (b.account_id, b.id) = (r.account_id, r.failure_balance_transaction_id) \
+             WHERE (r.status = 'failed') <> (b.id IS NOT NULL) \
+                OR (b.id IS NOT NULL AND (b.amount <> r.amount OR b.refund_id <> r.id))",
+    },
+    Rule {
+        name: "a dispute took its money, and gave it back if it was won",
+        statement: "SELECT d.id::text AS broken FROM disputes d LEFT JOIN balance_transactions b \
+               ON (b.account_id, b.charge_id) = (d.account_id, d.charge_id) AND b.kind IN ('dispute', 'dispute_reversal') \
+             GROUP BY d.account_id, d.id \
+             HAVING coalesce(sum(b.amount), 0) <> CASE WHEN d.status IN ('needs_response', 'under_review', 'lost') \
+                 THEN -d.amount ELSE 0 END",
     },
 ];

@@ -30,6 +30,14 @@ pub fn account(connection: &mut PgConnection, credentials: &Credentials) -> Quer
         .optional()
 }
 
+/// The account of this id, if there is one.
+///
+/// # Errors
+/// What the statement reports.
+pub fn account_with_id(connection: &mut PgConnection, id: Id<Account>) -> QueryResult<Option<Id<Account>>> {
+    accounts::table.find(id).select(accounts::id).first(connection).optional()
+}
+
 /// The account of this name, made if it is not there.
 ///
 /// # Errors

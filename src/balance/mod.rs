@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::auth::Account;
 use crate::charges::Charge;
+use crate::disputes::Dispute;
 use crate::error::Error;
 use crate::refunds::Refund;
 use crate::schema::balance_transactions;
@@ -22,7 +23,7 @@ use crate::types::cause::Request;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Page, PageRequest};
 
 /// A row of the ledger; Stripe calls it a balance transaction.
-#[derive(Debug, Queryable, Selectable, Insertable)]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
 #[diesel(table_name = balance_transactions, check_for_backend(Pg), treat_none_as_default_value = false)]
 pub struct BalanceTransaction {
     pub account_id: Id<Account>,
@@ -89,6 +90,31 @@ pub fn money_out(cause: &Cause, refund: &Refund) -> BalanceTransaction {
         refund_id: Some(refund.id),
         amount: -refund.amount.minor(),
         currency: refund.currency,
+        created_at: cause.now,
+    }
+}
+
+/// The row of a refund that failed after it had seemed to succeed: the money is here again.
+pub fn money_again(cause: &Cause, id: Id<BalanceTransaction>, refund: &Refund) -> BalanceTransaction {
+    BalanceTransaction {
+        id,
+        kind: "refund_failure".to_owned(),
+        amount: refund.amount.minor(),
+        ..money_out(cause, refund)
+    }
+}
+
+/// A row of a dispute: money taken, or given back.
+pub fn dispute(cause: &Cause, dispute: &Dispute, kind: &str, amount: i64) -> BalanceTransaction {
+    BalanceTransaction {
+        account_id: cause.account,
+        id: cause.new_id(),
+        request_id: cause.request_id,
+        kind: kind.to_owned(),
+        charge_id: dispute.charge_id,
+        refund_id: None,
+        amount,
+        currency: dispute.currency,
         created_at: cause.now,
     }
 }

@@ -6,6 +6,8 @@
 //! The cards are Stripe's test cards (docs.stripe.com/testing). Any other number is refused: no full number is
 //! stored, logged or sent back, and no real card is ever charged here.
 
+pub mod simulation;
+
 use chrono::{DateTime, Datelike, Utc};
 
 /// A test card. Its number is known by the table below; objects keep `name` in its place.

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::auth::Account;
 use crate::balance::{self, BalanceTransaction};
-use crate::card_network::{self, Decline, Outcome};
+use crate::card_network::{self, Decline, Outcome, simulation};
 use crate::customers::{self, Customer};
 use crate::error::Error;
 use crate::payment_intents::PaymentIntent;
@@ -57,6 +57,7 @@ pub struct Charge {
     pub payment_method_id: Id<PaymentMethod>,
     pub balance_transaction_id: Option<Id<BalanceTransaction>>,
     pub decline_code: Option<String>,
+    pub disputed: bool,
     pub card: CardSnapshot,
     pub description: Option<String>,
     pub metadata: Metadata,
@@ -139,6 +140,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateCharge
     let outcome = card_network::authorise(card.test_card()?);
     let (charge, movement) = conclude(cause, charge, outcome, capture)?;
     queries::insert(connection, cause, &charge, movement.as_ref())?;
+    simulation::will_speak_of_charge(connection, cause, &charge)?;
     Ok(charge)
 }
 
@@ -205,6 +207,7 @@ fn draft(cause: &Cause, amount: Amount, currency: Currency, card: &PaymentMethod
         payment_method_id: card.id,
         balance_transaction_id: None,
         decline_code: None,
+        disputed: false,
         card: card.snapshot(),
         description: None,
         metadata: Metadata::default(),
@@ -310,6 +313,7 @@ pub fn capture(
     };
     let (charge, movement) = charge.captured(cause, amount, "amount")?;
     queries::update_captured(connection, cause, &charge, &movement)?;
+    simulation::will_speak_of_charge(connection, cause, &charge)?;
     Ok(charge)
 }
 
@@ -526,7 +530,7 @@ impl Charge {
             "currency": self.currency,
             "customer": self.customer_id,
             "description": self.description,
-            "disputed": false,
+            "disputed": self.disputed,
             "failure_balance_transaction": null,
             "failure_code": decline.map(Decline::code),
             "failure_message": decline.map(Decline::message),

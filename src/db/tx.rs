@@ -10,7 +10,7 @@ use super::{BEGIN_READ_ONLY, begin, rollback};
 use crate::app::State;
 use crate::auth;
 use crate::error::Error;
-use crate::idempotency::{self, Answer, Call, Outcome};
+use crate::idempotency::{self, Answer, Call, Caller, Outcome};
 use crate::logs::Trace;
 use crate::types::Cause;
 
@@ -29,6 +29,11 @@ struct Ticket {
 }
 
 impl Tx {
+    /// What all requests share, for a handler that needs the server's secrets or settings.
+    pub fn state(&self) -> State {
+        self.0.state.clone()
+    }
+
     /// Runs `work` as the effect of this request: exactly once for its key, and remembered if it commits.
     ///
     /// `Ok` commits, whatever status the answer has; `Err` rolls back and leaves nothing.
@@ -41,7 +46,7 @@ impl Tx {
     ) -> Result<Answer, Error> {
         let Ticket { call, state, trace } = self.0;
         let keyed = call.claim.is_some();
-        let job_state = state.clone();
+        let (job_state, job_end) = (state.clone(), state.clone());
         let done = state
             .database
             .run(move |connection| Ok(idempotency::execute(&job_state, connection, &call, work)));
@@ -54,6 +59,8 @@ impl Tx {
         trace.outcome(done.outcome);
         if matches!(done.outcome, Outcome::Executed | Outcome::Expired | Outcome::Replayed) {
             trace.committed();
+            // There may be events to send.
+            job_end.wake.notify_one();
         }
         done.answer
     }
@@ -74,8 +81,11 @@ impl Db {
             .database
             .run(move |connection| {
                 let account = database
-                    .first(connection, |connection| auth::queries::account(connection, &call.credentials))?
-                    .ok_or_else(|| call.credentials.unknown())?;
+                    .first(connection, |connection| match &call.caller {
+                        Caller::Holder(credentials) => auth::queries::account(connection, credentials),
+                        Caller::Network(account) => auth::queries::account_with_id(connection, *account),
+                    })?
+                    .ok_or_else(|| call.caller.unknown())?;
                 let cause = call.cause(account);
                 database.first(connection, |connection| begin(connection, BEGIN_READ_ONLY))?;
                 let answer = work(connection, &cause);

@@ -6,7 +6,7 @@ use crate::db::Db;
 use crate::error::Error;
 use crate::events;
 use crate::idempotency::Answer;
-use crate::types::{Id, PageRequest};
+use crate::types::{Id, Page, PageRequest};
 use crate::wire::{self, Nothing, Parameters, Params, Payload};
 
 const PATH: &str = "/v1/events";
@@ -52,8 +52,9 @@ async fn list(db: Db, query: Payload<ListEvents>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
         let (list, expand) = query.parse()?;
         let page = events::list(connection, cause, &list.page, list.cursor, &list.types)?;
-        let shapes = page.map(|event| event.shape(cause.account));
-        wire::listed(connection, cause, (PATH, "event"), shapes, &expand)
+        let shapes = events::shapes(connection, cause, page.rows)?;
+        let page = Page { rows: shapes, has_more: page.has_more };
+        wire::listed(connection, cause, (PATH, "event"), page, &expand)
     })
     .await
 }
@@ -62,7 +63,8 @@ async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<A
     db.read(move |connection, cause| {
         let (_, expand) = query.parse()?;
         let event = events::retrieve(connection, cause, &id)?;
-        wire::found(connection, cause, event.shape(cause.account), &expand)
+        let shape = events::shapes(connection, cause, vec![event])?.remove(0);
+        wire::found(connection, cause, shape, &expand)
     })
     .await
 }

@@ -16,12 +16,11 @@ use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Json;
 use serde_json::{Value, json};
 
-use crate::auth::Account;
 use crate::db;
 use crate::error::Error;
 use crate::schema::events;
-use crate::types::cause::Request;
 use crate::types::{Cause, Id, Kind, Page, PageRequest};
+use crate::webhooks;
 pub use queries::NewEvents;
 
 /// The version of Stripe's API whose shapes these are.
@@ -32,11 +31,7 @@ pub const API_VERSION: &str = "2026-08-26.dahlia";
 #[diesel(table_name = events, check_for_backend(Pg))]
 pub struct Event {
     pub id: Id<Event>,
-    pub request_id: Id<Request>,
-    pub idempotency_key: Option<String>,
-    #[diesel(column_name = type_)]
-    pub event_type: String,
-    pub object: Snapshot,
+    pub payload: Payload,
     pub created_at: DateTime<Utc>,
 }
 
@@ -45,10 +40,10 @@ impl Kind for Event {
     const NOUN: &'static str = "event";
 }
 
-/// An object as it was right after an effect.
+/// An event as it is sent: with its object as it was right after the effect.
 #[derive(Debug, Clone, PartialEq, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Json)]
-pub struct Snapshot(pub Value);
+pub struct Payload(pub Value);
 
 /// Which events a list holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,30 +91,45 @@ pub fn list(
     Ok(page.page(queries::list(connection, cause.account, page, types)?))
 }
 
-impl Event {
-    pub fn shape(&self, account: Id<Account>) -> Value {
-        json!({
-            "id": self.id,
-            "object": "event",
-            "account": account,
-            "api_version": API_VERSION,
-            "created": self.created_at.timestamp(),
-            "data": { "object": self.object.0 },
-            "livemode": false,
-            "pending_webhooks": 0,
-            "request": { "id": self.request_id, "idempotency_key": self.idempotency_key },
-            "type": self.event_type,
-        })
-    }
+/// The event that is written: of this type, with this snapshot.
+fn payload(cause: &Cause, id: Id<Event>, event_type: &str, object: &Value) -> Payload {
+    Payload(json!({
+        "id": id,
+        "object": "event",
+        "account": cause.account,
+        "api_version": API_VERSION,
+        "created": cause.now.timestamp(),
+        "data": { "object": object },
+        "livemode": false,
+        // When it is sent to an endpoint, it is still to be delivered to that one at least.
+        "pending_webhooks": 1,
+        "request": { "id": cause.request_id, "idempotency_key": cause.idempotency_key },
+        "type": event_type,
+    }))
 }
 
-impl ToSql<Json, Pg> for Snapshot {
+/// The shapes of these events, with how many deliveries each still has before it.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, cause: &Cause, events: Vec<Event>) -> Result<Vec<Value>, Error> {
+    let ids: Vec<Id<Event>> = events.iter().map(|event| event.id).collect();
+    let pending = webhooks::pending(connection, cause.account, &ids)?;
+    let shape = |event: Event| {
+        let mut shape = event.payload.0;
+        shape["pending_webhooks"] = pending.get(&event.id).copied().unwrap_or(0).into();
+        shape
+    };
+    Ok(events.into_iter().map(shape).collect())
+}
+
+impl ToSql<Json, Pg> for Payload {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
         db::write_json(&self.0, out)
     }
 }
 
-impl FromSql<Json, Pg> for Snapshot {
+impl FromSql<Json, Pg> for Payload {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         Ok(Self(serde_json::from_slice(value.as_bytes())?))
     }

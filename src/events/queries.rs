@@ -5,15 +5,16 @@ use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types;
 use serde_json::Value;
 
-use super::{Event, Snapshot, TypeFilter};
+use super::{Event, Payload, TypeFilter, payload};
 use crate::auth::Account;
 use crate::schema::events;
 use crate::types::cause::Request;
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
-/// The events of one effect: one statement for any number of them, so that diesel keeps it prepared, and a part
-/// that can stand in [`crate::db::Together`].
+/// The events of one effect and their deliveries to the endpoints that want them: the end of a
+/// [`crate::db::Together`], whose list of statements it goes on with. It is one text for any number of events, so that
+/// diesel keeps it prepared.
 #[derive(Debug, QueryId)]
 pub struct NewEvents {
     account_id: Id<Account>,
@@ -22,19 +23,21 @@ pub struct NewEvents {
     created_at: DateTime<Utc>,
     ids: Vec<Id<Event>>,
     types: Vec<&'static str>,
-    objects: Vec<Snapshot>,
+    payloads: Vec<Payload>,
 }
 
 impl NewEvents {
     pub fn new(cause: &Cause, happened: &[(&'static str, &Value)]) -> Self {
+        let ids: Vec<Id<Event>> = happened.iter().map(|_| cause.new_id()).collect();
+        let payloads = ids.iter().zip(happened).map(|(id, (kind, object))| payload(cause, *id, kind, object));
         Self {
             account_id: cause.account,
             request_id: cause.request_id,
             idempotency_key: cause.idempotency_key.clone(),
             created_at: cause.now,
-            ids: happened.iter().map(|_| cause.new_id()).collect(),
             types: happened.iter().map(|(event_type, _)| *event_type).collect(),
-            objects: happened.iter().map(|(_, object)| Snapshot((*object).clone())).collect(),
+            payloads: payloads.collect(),
+            ids,
         }
     }
 }
@@ -42,7 +45,8 @@ impl NewEvents {
 impl QueryFragment<Pg> for NewEvents {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         out.push_sql(
-            "INSERT INTO events (account_id, request_id, idempotency_key, created_at, id, type, object) SELECT ",
+            ", written AS (INSERT INTO events \
+             (account_id, request_id, idempotency_key, created_at, id, type, payload) SELECT ",
         );
         out.push_bind_param::<sql_types::Uuid, _>(&self.account_id)?;
         out.push_sql(", ");
@@ -56,13 +60,18 @@ impl QueryFragment<Pg> for NewEvents {
         out.push_sql(", ");
         out.push_bind_param::<sql_types::Array<sql_types::Text>, _>(&self.types)?;
         out.push_sql(", ");
-        out.push_bind_param::<sql_types::Array<sql_types::Json>, _>(&self.objects)?;
-        out.push_sql(") AS happened (id, type, object)");
+        out.push_bind_param::<sql_types::Array<sql_types::Json>, _>(&self.payloads)?;
+        out.push_sql(
+            ") AS happened (id, type, payload) RETURNING account_id, id, type, created_at) \
+             INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, status, attempts, next_attempt_at) \
+             SELECT written.account_id, written.id, endpoint.id, 'pending', 0, written.created_at \
+             FROM written JOIN webhook_endpoints endpoint ON endpoint.account_id = written.account_id \
+             AND NOT endpoint.disabled AND endpoint.deleted_at IS NULL \
+             AND endpoint.enabled_events ?| ARRAY['*', written.type]",
+        );
         Ok(())
     }
 }
-
-impl RunQueryDsl<PgConnection> for NewEvents {}
 
 pub fn find(
     connection: &mut PgConnection,

@@ -2,20 +2,25 @@
 //! order of the contract, and leaves a [`Call`] and the parsed body for the handler's extractors. What needs the
 //! database happens in [`super::execute`], when the handler runs its transaction.
 
+use std::time::Duration;
+
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::middleware::Next;
+use actix_web::web::BytesMut;
 use actix_web::{HttpMessage, ResponseError};
 use serde_json::{Map, Value};
 
 use super::fingerprint::Parts;
-use super::{Call, Claim, Fingerprint, Key, Outcome, Policy, Source};
+use super::{Call, Caller, Claim, Fingerprint, Key, Outcome, Policy, Source};
 use crate::app::State;
-use crate::auth::Credentials;
+use crate::auth::{Account, Credentials};
 use crate::error::Error;
 use crate::logs::Trace;
-use crate::wire::body::{self, Body};
+use crate::types::Id;
+use crate::webhooks::signature;
+use crate::wire::body::{self, Body, MediaType};
 use crate::wire::form;
 
 /// Lets a request through to its handler, or answers it.
@@ -62,6 +67,9 @@ async fn admit(
     policy: Option<Policy>,
     request: &mut ServiceRequest,
 ) -> Result<(Call, Body), Error> {
+    if let Some(Policy::Signed { lifetime }) = policy {
+        return admit_notification(state, trace, lifetime, request).await;
+    }
     if request.headers().contains_key("Stripe-Account") {
         return Err(Error::ConnectedAccount);
     }
@@ -70,51 +78,94 @@ async fn admit(
         Some(Policy::Keyed { lifetime, secret }) => Some((key(state, request)?, lifetime, secret)),
         _ => None,
     };
-    let query = form::pairs(request.query_string().as_bytes())?;
-    let (media_type, parameters) = if *request.method() == Method::POST {
-        let media_type = body::media_type(request.headers())?;
-        let bytes = body::read(request).await?;
-        (media_type, media_type.parse(&bytes)?)
+    let is_post = *request.method() == Method::POST;
+    let (media_type, bytes) = if is_post {
+        (body::media_type(request.headers())?, body::read(request).await?)
     } else {
-        (body::MediaType::Form, form::tree(query.clone())?)
+        (MediaType::Form, BytesMut::new())
     };
+    // The query comes after the limits of the body, since it is a matter of syntax too.
+    let query = form::pairs(request.query_string().as_bytes())?;
+    let parameters = if is_post { media_type.parse(&bytes)? } else { form::tree(query.clone())? };
     let claim = keyed.and_then(|(key, lifetime, secret)| {
         key.map(|key| Claim {
             source: Source::Api,
             key,
-            fingerprint: Fingerprint::of(
-                Parts {
-                    method: request.method().as_str(),
-                    path: request.path(),
-                    query: &query,
-                    media_type: media_type.as_str(),
-                    body: &parameters,
-                },
-                &state.secrets,
-            ),
+            fingerprint: fingerprint(state, request, &query, media_type, &parameters),
             lifetime: lifetime.unwrap_or(state.key_lifetime),
             secret,
             from_an_sdk: request.headers().contains_key("Stripe-Version"),
         })
     });
     let stray = match &*query {
-        [(name, _), ..] if *request.method() == Method::POST => Some(name.clone()),
+        [(name, _), ..] if is_post => Some(name.clone()),
         _ => None,
     };
-    let base_url = {
-        let connection = request.connection_info();
-        format!("{}://{}", connection.scheme(), connection.host())
+    let call = call(trace, policy, request, Caller::Holder(credentials), claim);
+    let body = Body { parameters: members(parameters)?, is_json: media_type == MediaType::Json, stray };
+    Ok((call, body))
+}
+
+/// The same for a notification of the card network: its signature comes in the place of the credentials, which can only
+/// be judged with the body, and its id is the key.
+async fn admit_notification(
+    state: &State,
+    trace: &Trace,
+    lifetime: Duration,
+    request: &mut ServiceRequest,
+) -> Result<(Call, Body), Error> {
+    let media_type = body::media_type(request.headers())?;
+    if media_type != MediaType::Json {
+        return Err(Error::MediaTypeUnsupported("Notifications are application/json.".to_owned()));
+    }
+    let bytes = body::read(request).await?;
+    let header = request.headers().get(signature::HEADER).and_then(|value| value.to_str().ok());
+    signature::verify(header, &state.network.secret, trace.now(), &bytes).map_err(Error::SignatureRefused)?;
+    let parameters = media_type.parse(&bytes)?;
+    let text = |name: &str| parameters[name].as_str().ok_or_else(|| Error::ParameterMissing(name.to_owned()));
+    let account = text("account")?;
+    let account = Id::parse(account).ok_or_else(|| Error::no_such::<Account>(account, "account"))?;
+    let claim = Claim {
+        source: Source::Network,
+        key: Key::parse(text("id")?.as_bytes()).map_err(Error::KeyInvalid)?,
+        fingerprint: fingerprint(state, request, &[], media_type, &parameters),
+        lifetime,
+        secret: false,
+        from_an_sdk: false,
     };
-    let call = Call {
+    let policy = Some(Policy::Signed { lifetime });
+    let call = call(trace, policy, request, Caller::Network(account), Some(claim));
+    Ok((call, Body { parameters: members(parameters)?, is_json: true, stray: None }))
+}
+
+fn call(
+    trace: &Trace,
+    policy: Option<Policy>,
+    request: &ServiceRequest,
+    caller: Caller,
+    claim: Option<Claim>,
+) -> Call {
+    let connection = request.connection_info();
+    Call {
         request_id: trace.request_id(),
         now: trace.now(),
-        credentials,
-        base_url,
+        caller,
+        base_url: format!("{}://{}", connection.scheme(), connection.host()),
         writes: policy.is_some(),
         claim,
-    };
-    let body = Body { parameters: members(parameters)?, is_json: media_type == body::MediaType::Json, stray };
-    Ok((call, body))
+    }
+}
+
+fn fingerprint(
+    state: &State,
+    request: &ServiceRequest,
+    query: &[(String, String)],
+    media_type: MediaType,
+    body: &Value,
+) -> Fingerprint {
+    let (method, path) = (request.method().as_str(), request.path());
+    let parts = Parts { method, path, query, media_type: media_type.as_str(), body };
+    Fingerprint::of(parts, &state.secrets)
 }
 
 /// The key of a request that needs one.

@@ -51,6 +51,11 @@ pub enum Policy {
         /// The answer holds a secret that is shown once, so it is encrypted where it is stored.
         secret: bool,
     },
+    /// A signed notification of the card network: its id is the key, and a signature stands for the API key.
+    Signed {
+        /// How long the sender may go on sending the same notification.
+        lifetime: Duration,
+    },
     /// Idempotent by HTTP itself (`DELETE`): the same transaction, and nothing remembered.
     Unkeyed,
 }
@@ -65,13 +70,22 @@ impl Policy {
 pub struct Call {
     pub request_id: Id<Request>,
     pub now: DateTime<Utc>,
-    pub credentials: Credentials,
+    pub caller: Caller,
     /// How the caller reached this server.
     pub base_url: String,
     /// Whether the route has a policy, and so a transaction that writes.
     pub writes: bool,
     /// None if the route is unkeyed, or keys are optional and none was sent.
     pub claim: Option<Claim>,
+}
+
+/// Who calls.
+#[derive(Debug)]
+pub enum Caller {
+    /// Whoever has this API key; whether it works is for the database to say.
+    Holder(Credentials),
+    /// The card network, whose signature was right, about this account.
+    Network(Id<Account>),
 }
 
 /// What a request claims: a key, for exactly this request.
@@ -240,11 +254,20 @@ fn look_up(
     connection: &mut PgConnection,
     call: &Call,
 ) -> Result<(Id<Account>, Option<Record>), Error> {
-    let found = state.database.first(connection, |connection| match &call.claim {
-        Some(claim) => record::find_with_account(connection, &call.credentials, claim),
-        None => Ok(auth::queries::account(connection, &call.credentials)?.map(|account| (account, None))),
+    let found = state.database.first(connection, |connection| match (&call.caller, &call.claim) {
+        (Caller::Holder(credentials), Some(claim)) => {
+            record::find_with_account(connection, credentials, claim)
+        }
+        (Caller::Holder(credentials), None) => {
+            Ok(auth::queries::account(connection, credentials)?.map(|account| (account, None)))
+        }
+        (Caller::Network(account), claim) => {
+            let record = claim.as_ref().map(|claim| record::find(connection, *account, claim)).transpose()?;
+            Ok(auth::queries::account_with_id(connection, *account)?
+                .map(|account| (account, record.flatten())))
+        }
     })?;
-    found.ok_or_else(|| call.credentials.unknown())
+    found.ok_or_else(|| call.caller.unknown())
 }
 
 /// The first answer again, if this is the same request.
@@ -261,6 +284,16 @@ fn outcome_of(error: &Error) -> Outcome {
         Error::KeyInUse(_) => Outcome::Conflict,
         Error::KeyReused { .. } => Outcome::Mismatch,
         _ => Outcome::RolledBack,
+    }
+}
+
+impl Caller {
+    /// That there is no such account.
+    pub fn unknown(&self) -> Error {
+        match self {
+            Caller::Holder(credentials) => credentials.unknown(),
+            Caller::Network(account) => Error::no_such::<Account>(&account.to_string(), "account"),
+        }
     }
 }
 

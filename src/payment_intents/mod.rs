@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::auth::Account;
-use crate::card_network::{self, Decline};
+use crate::card_network::{self, Decline, simulation};
 use crate::charges::{self, Charge, HOLD_DAYS};
 use crate::customers::{self, Customer};
 use crate::error::{Error, ErrorBody};
@@ -166,7 +166,7 @@ pub fn create(
             let attempt = attempt(cause, intent, method, confirmation)?;
             let events = [vec![created], attempt.events()].concat();
             queries::insert(connection, cause, &attempt.intent, attempt.money(), events)?;
-            attempt.keep_method(connection, cause)
+            attempt.follow_up(connection, cause)
         }
     }
 }
@@ -227,7 +227,7 @@ pub fn confirm(
     };
     let attempt = attempt(cause, intent, method, confirmation)?;
     queries::update(connection, cause, &attempt.intent, attempt.money(), attempt.events())?;
-    attempt.keep_method(connection, cause)
+    attempt.follow_up(connection, cause)
 }
 
 /// Captures what is held, all of it or a part; the rest is let go.
@@ -259,6 +259,7 @@ pub fn capture(
         ..intent
     };
     queries::update_captured(connection, cause, &intent, &charge, &movement)?;
+    simulation::will_speak_of_charge(connection, cause, &charge)?;
     Ok(intent)
 }
 
@@ -545,8 +546,9 @@ impl Attempt {
         charge.chain([(intent, self.intent.shape())]).collect()
     }
 
-    /// Gives the card to the customer if it is to be used again, which only a card that worked can be.
-    fn keep_method(
+    /// Gives the card to the customer if it is to be used again, which only a card that worked can be; and lets the
+    /// network have its say.
+    fn follow_up(
         self,
         connection: &mut PgConnection,
         cause: &Cause,
@@ -558,6 +560,9 @@ impl Attempt {
             && self.method.customer_id.is_none()
         {
             payment_methods::give(connection, cause, self.method.clone(), customer)?;
+        }
+        if let Some(charge) = &self.charge {
+            simulation::will_speak_of_charge(connection, cause, charge)?;
         }
         let failure = self.failure();
         Ok((self.intent, failure))

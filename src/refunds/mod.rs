@@ -12,9 +12,10 @@ use uuid::Uuid;
 
 use crate::auth::Account;
 use crate::balance::{self, BalanceTransaction};
-use crate::card_network;
+use crate::card_network::{self, simulation};
 use crate::charges::{self, Charge, Status};
 use crate::customers::Customer;
+use crate::disputes;
 use crate::error::Error;
 use crate::payment_intents::{self, PaymentIntent};
 use crate::payment_methods::PaymentMethod;
@@ -38,6 +39,8 @@ pub struct Refund {
     pub customer_id: Option<Id<Customer>>,
     pub payment_method_id: Id<PaymentMethod>,
     pub balance_transaction_id: Id<BalanceTransaction>,
+    /// The row that brought the money back, if it failed.
+    pub failure_balance_transaction_id: Option<Id<BalanceTransaction>>,
     pub reason: Option<String>,
     pub metadata: Metadata,
     pub created_at: DateTime<Utc>,
@@ -83,6 +86,12 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
     let charge = charges::queries::lock(connection, cause.account, charge)?
         .ok_or_else(|| Error::no_such::<Charge>(&charge.to_string(), "charge"))?;
     let amount = amount_to_refund(&charge, create.amount)?;
+    if charge.disputed && disputes::has_taken(connection, &charge)? {
+        return Err(Error::not_allowed(
+            "charge_disputed",
+            format!("Charge {} is disputed, so its money is not here to be refunded.", charge.id),
+        ));
+    }
     let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
     let at_once = card_network::by_name(&charge.card.test_card).is_none_or(card_network::refunds_at_once);
     let refund = Refund {
@@ -97,13 +106,59 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
         customer_id: charge.customer_id,
         payment_method_id: charge.payment_method_id,
         balance_transaction_id: cause.new_id(),
+        failure_balance_transaction_id: None,
         reason: create.reason,
         metadata,
         created_at: cause.now,
     };
     let charge = Charge { amount_refunded: charge.amount_refunded + amount.minor(), ..charge };
     queries::insert(connection, cause, &refund, &balance::money_out(cause, &refund), &charge)?;
+    simulation::will_speak_of_refund(connection, cause, &refund, &charge)?;
     Ok(refund)
+}
+
+/// The network says that a pending refund has arrived. One that failed stays failed, should that news be late.
+///
+/// # Errors
+/// No such refund.
+pub fn settle(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>) -> Result<Refund, Error> {
+    let (refund, _) = lock_with_charge(connection, cause, id)?;
+    if refund.status != "pending" {
+        return Ok(refund);
+    }
+    let refund = Refund { status: "succeeded".to_owned(), ..refund };
+    queries::update_status(connection, cause, &refund)?;
+    Ok(refund)
+}
+
+/// The network says that a refund has failed: its money is here again, and the charge can be refunded again.
+///
+/// # Errors
+/// No such refund.
+pub fn fail(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>) -> Result<Refund, Error> {
+    let (refund, charge) = lock_with_charge(connection, cause, id)?;
+    if refund.status == "failed" {
+        return Ok(refund);
+    }
+    let movement = balance::money_again(cause, cause.new_id(), &refund);
+    let refund =
+        Refund { status: "failed".to_owned(), failure_balance_transaction_id: Some(movement.id), ..refund };
+    let charge = Charge { amount_refunded: charge.amount_refunded - refund.amount.minor(), ..charge };
+    queries::update_failed(connection, cause, &refund, &movement, &charge)?;
+    Ok(refund)
+}
+
+/// Locks the charge, which is the row that guards the money, and then its refund: in this order, as a new refund does.
+fn lock_with_charge(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Refund>,
+) -> Result<(Refund, Charge), Error> {
+    let unknown = || Error::no_such::<Refund>(&id.to_string(), "data[refund]");
+    let refund = queries::find(connection, cause.account, id)?.ok_or_else(unknown)?;
+    let charge = charges::queries::lock(connection, cause.account, refund.charge_id)?.ok_or_else(unknown)?;
+    let refund = queries::lock(connection, cause.account, id)?.ok_or_else(unknown)?;
+    Ok((refund, charge))
 }
 
 fn amount_to_refund(charge: &Charge, asked: Option<i64>) -> Result<Amount, Error> {
@@ -202,7 +257,7 @@ pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid])
 
 impl Refund {
     pub fn shape(&self) -> Value {
-        json!({
+        let mut shape = json!({
             "id": self.id,
             "object": "refund",
             "amount": self.amount,
@@ -221,6 +276,11 @@ impl Refund {
             "source_transfer_reversal": null,
             "status": self.status,
             "transfer_reversal": null,
-        })
+        });
+        if let Some(movement) = self.failure_balance_transaction_id {
+            shape["failure_balance_transaction"] = movement.to_string().into();
+            shape["failure_reason"] = "declined".into();
+        }
+        shape
     }
 }

@@ -26,9 +26,35 @@ pub fn insert(
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
     let events =
         events::of(cause, &[("refund.created", &refund.shape()), ("charge.refunded", &charge.shape())]);
-    let take_off =
-        TakeOff { account: charge.account_id, charge: charge.id, amount_refunded: charge.amount_refunded };
-    let parts = (Part::new("refund", insert), Part::new("ledger", ledger), Part::new("charge", take_off));
+    let parts =
+        (Part::new("refund", insert), Part::new("ledger", ledger), Part::new("charge", TakeOff::of(charge)));
+    Together::new(parts, events).execute(connection).map(drop)
+}
+
+/// Stores that a refund has arrived, with its event.
+pub fn update_status(connection: &mut PgConnection, cause: &Cause, refund: &Refund) -> QueryResult<()> {
+    let update = diesel::update(refunds::table.find((refund.account_id, refund.id)))
+        .set(refunds::status.eq(&refund.status));
+    let events = events::of(cause, &[("refund.updated", &refund.shape())]);
+    Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
+}
+
+/// Stores that a refund has failed, with its row of the ledger and its events, and gives it back to the charge.
+pub fn update_failed(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    refund: &Refund,
+    movement: &BalanceTransaction,
+    charge: &Charge,
+) -> QueryResult<()> {
+    let update = diesel::update(refunds::table.find((refund.account_id, refund.id))).set((
+        refunds::status.eq(&refund.status),
+        refunds::failure_balance_transaction_id.eq(refund.failure_balance_transaction_id),
+    ));
+    let ledger = diesel::insert_into(balance_transactions::table).values(movement);
+    let events = events::of(cause, &[("refund.failed", &refund.shape())]);
+    let parts =
+        (Part::new("refund", update), Part::new("ledger", ledger), Part::new("charge", TakeOff::of(charge)));
     Together::new(parts, events).execute(connection).map(drop)
 }
 
@@ -104,6 +130,12 @@ struct TakeOff {
     account: Id<Account>,
     charge: Id<Charge>,
     amount_refunded: i64,
+}
+
+impl TakeOff {
+    fn of(charge: &Charge) -> Self {
+        Self { account: charge.account_id, charge: charge.id, amount_refunded: charge.amount_refunded }
+    }
 }
 
 impl QueryFragment<Pg> for TakeOff {

@@ -20,8 +20,11 @@ use crate::{balance, charges, customers, payment_intents, payment_methods, refun
 const MAX_LEVELS: usize = 4;
 
 /// Which property of which object can be expanded, to objects of which kinds.
-const EXPANDABLE: [(&str, &str, &[&str]); 18] = [
+const EXPANDABLE: [(&str, &str, &[&str]); 21] = [
     ("balance_transaction", "source", &["charge", "refund"]),
+    ("dispute", "charge", &["charge"]),
+    ("dispute", "payment_intent", &["payment_intent"]),
+    ("refund", "failure_balance_transaction", &["balance_transaction"]),
     ("charge", "balance_transaction", &["balance_transaction"]),
     ("charge", "customer", &["customer"]),
     ("charge", "failure_balance_transaction", &["balance_transaction"]),
@@ -250,6 +253,7 @@ mod tests {
             "payment_method",
             "refund",
             "balance_transaction",
+            "dispute",
         ];
         for (object, property, targets) in EXPANDABLE {
             assert!(kinds.contains(&object), "{object}.{property}");

@@ -9,15 +9,18 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::web;
 use oncepay::app::{self, Clock, Route, Shared, State};
+use oncepay::card_network::simulation;
 use oncepay::db::{Database, Options, Tx};
 use oncepay::error::Error;
 use oncepay::faults::Faults;
 use oncepay::idempotency::{Answer, Policy};
 use oncepay::metrics::Metrics;
 use oncepay::secrets::Secrets;
+use oncepay::webhooks::{self, delivery::Schedule};
 use oncepay::wire::{Parameters, Params, Payload};
 use reqwest::Method;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use super::client::Call;
 use super::postgres::TestDatabase;
@@ -40,6 +43,8 @@ pub struct Builder {
     pub statement_cache: bool,
     pub routes: fn() -> Vec<Route>,
     pub faults: Faults,
+    pub webhooks: webhooks::Settings,
+    pub network: simulation::Settings,
     /// Another way to the test's database, such as through a proxy.
     pub url: Option<String>,
     pub database: Option<Arc<TestDatabase>>,
@@ -54,6 +59,11 @@ impl Default for Builder {
             statement_cache: true,
             routes: app::routes,
             faults: Faults::default(),
+            webhooks: webhooks::Settings { schedule: Schedule::Fast, allow_private: true },
+            network: simulation::Settings {
+                secret: "whsec_network".to_owned(),
+                ..simulation::Settings::default()
+            },
             url: None,
             database: None,
         }
@@ -80,6 +90,9 @@ impl TestApp {
             secrets: Secrets::new(builder.secrets).unwrap(),
             key_lifetime: Duration::from_secs(24 * 3600),
             key_is_required: builder.key_is_required,
+            webhooks: builder.webhooks,
+            network: builder.network,
+            wake: Notify::new(),
             clock: Clock::default(),
             metrics: Metrics::default(),
             faults: builder.faults,

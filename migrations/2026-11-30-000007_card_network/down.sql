@@ -1,0 +1,2 @@
+DROP TABLE network_notifications;
+DROP TABLE disputes;

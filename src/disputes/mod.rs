@@ -1,0 +1,340 @@
+//! Disputes: a cardholder who says that a charge is wrong. The card network notifies this service of them
+//! ([`crate::notifications`]); the account answers with evidence, or gives up.
+//!
+//! | status | may become | by |
+//! |---|---|---|
+//! | – | needs_response, warning_needs_response | the network opens it; without `warning_` the money is taken back |
+//! | …needs_response | …under_review | evidence is submitted |
+//! | needs_response, under_review | won, lost | the network closes it, or the account does (lost); won gives the money back |
+//! | warning_… | warning_closed | the network or the account closes it |
+
+pub mod handlers;
+mod queries;
+
+use chrono::{DateTime, Utc};
+use diesel::QueryResult;
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::auth::Account;
+use crate::balance::{self, BalanceTransaction};
+use crate::card_network::simulation;
+use crate::charges::{self, Charge};
+use crate::error::Error;
+use crate::payment_intents::PaymentIntent;
+use crate::schema::disputes;
+use crate::types::cause::Request;
+use crate::types::{Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
+use crate::wire::params::patch_metadata;
+
+/// A dispute.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = disputes, check_for_backend(Pg), treat_none_as_default_value = false)]
+pub struct Dispute {
+    pub account_id: Id<Account>,
+    pub id: Id<Dispute>,
+    pub request_id: Id<Request>,
+    pub charge_id: Id<Charge>,
+    pub payment_intent_id: Option<Id<PaymentIntent>>,
+    pub status: String,
+    pub amount: i64,
+    pub currency: Currency,
+    pub reason: String,
+    pub evidence: Value,
+    pub submissions: i32,
+    pub metadata: Metadata,
+    pub created_at: DateTime<Utc>,
+}
+
+impl Kind for Dispute {
+    const PREFIX: &'static str = "dp";
+    const NOUN: &'static str = "dispute";
+}
+
+/// What the network says of a dispute, each time it speaks of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub dispute: Id<Dispute>,
+    pub charge: Id<Charge>,
+    pub reason: String,
+    /// Only a question yet: no money moves.
+    pub is_inquiry: bool,
+}
+
+/// How a dispute ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Won,
+    Lost,
+}
+
+/// What an account says in its defence.
+pub struct UpdateDispute {
+    pub evidence: Vec<(String, Option<String>)>,
+    pub submit: bool,
+    pub metadata: MetadataPatch,
+}
+
+/// Which disputes a list holds.
+#[derive(Debug, Default)]
+pub struct Filter {
+    pub charge: Option<Id<Charge>>,
+    pub payment_intent: Option<Id<PaymentIntent>>,
+}
+
+/// Opens the dispute that the network speaks of, unless it is open or over already.
+///
+/// # Errors
+/// No such charge, or it moved no money.
+pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Result<Dispute, Error> {
+    // The charge is the row that guards its money: it ends the race of a dispute with refunds and with itself.
+    let charge = charges::queries::lock(connection, cause.account, claim.charge)?
+        .ok_or_else(|| Error::no_such::<Charge>(&claim.charge.to_string(), "data[charge]"))?;
+    if let Some(dispute) = queries::find_by_charge(connection, cause.account, charge.id)? {
+        return Ok(dispute);
+    }
+    let amount = charge.refundable();
+    if amount <= 0 {
+        return Err(Error::NotAllowedNow {
+            code: None,
+            message: format!("Charge {} has no money that could be disputed.", charge.id),
+            param: Some("data[charge]"),
+        });
+    }
+    let dispute = Dispute {
+        account_id: cause.account,
+        id: claim.dispute,
+        request_id: cause.request_id,
+        charge_id: charge.id,
+        payment_intent_id: charge.payment_intent_id,
+        status: if claim.is_inquiry { "warning_needs_response" } else { "needs_response" }.to_owned(),
+        amount,
+        currency: charge.currency,
+        reason: claim.reason,
+        evidence: json!({}),
+        submissions: 0,
+        metadata: Metadata::default(),
+        created_at: cause.now,
+    };
+    let withdrawal = (!claim.is_inquiry).then(|| balance::dispute(cause, &dispute, "dispute", -amount));
+    queries::insert(connection, cause, &dispute, withdrawal.as_ref())?;
+    Ok(dispute)
+}
+
+/// Closes the dispute that the network speaks of; opens it first, should that news be late. One that is closed stays
+/// as it is.
+///
+/// # Errors
+/// What [`open`] refuses.
+pub fn close_by_network(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    claim: Claim,
+    verdict: Verdict,
+) -> Result<Dispute, Error> {
+    let opened = open(connection, cause, claim)?;
+    let dispute = queries::lock(connection, cause.account, opened.id)?
+        .ok_or_else(|| Error::Internal(format!("{} is gone", opened.id)))?;
+    close_with(connection, cause, dispute, verdict)
+}
+
+/// Gives a dispute up.
+///
+/// # Errors
+/// [`Error::NotFound`], or it is closed already.
+pub fn close(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
+    let dispute = lock(connection, cause, id)?;
+    dispute.check_open()?;
+    close_with(connection, cause, dispute, Verdict::Lost)
+}
+
+fn close_with(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    dispute: Dispute,
+    verdict: Verdict,
+) -> Result<Dispute, Error> {
+    if !dispute.is_open() {
+        return Ok(dispute);
+    }
+    let (status, gives_back) = match verdict {
+        _ if dispute.is_inquiry() => ("warning_closed", false),
+        Verdict::Won => ("won", true),
+        Verdict::Lost => ("lost", false),
+    };
+    let dispute = Dispute { status: status.to_owned(), ..dispute };
+    let reinstated =
+        gives_back.then(|| balance::dispute(cause, &dispute, "dispute_reversal", dispute.amount));
+    queries::close(connection, cause, &dispute, reinstated.as_ref())?;
+    Ok(dispute)
+}
+
+/// Keeps evidence, and submits it. The simulated issuer decides by the text: `winning_evidence` wins,
+/// `losing_evidence` loses, and anything else is thought over for ever.
+///
+/// # Errors
+/// [`Error::NotFound`], it is closed, or metadata beyond the limits.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    update: UpdateDispute,
+) -> Result<Dispute, Error> {
+    // Ends the race of evidence with the verdict: whoever is second finds the dispute closed, or submitted.
+    let mut dispute = lock(connection, cause, id)?;
+    dispute.check_open()?;
+    dispute.metadata = patch_metadata(&dispute.metadata, &update.metadata)?;
+    let submits = update.submit && !update.evidence.is_empty();
+    for (name, text) in update.evidence {
+        dispute.evidence[name] = text.into();
+    }
+    if submits {
+        dispute.submissions += 1;
+        dispute.status =
+            if dispute.is_inquiry() { "warning_under_review" } else { "under_review" }.to_owned();
+        let verdict = match dispute.evidence["uncategorized_text"].as_str() {
+            Some("winning_evidence") => Some(Verdict::Won),
+            Some("losing_evidence") => Some(Verdict::Lost),
+            _ => None,
+        };
+        if let Some(verdict) = verdict {
+            simulation::will_close(connection, cause, &dispute, verdict)?;
+        }
+    }
+    queries::update(connection, cause, &dispute)?;
+    Ok(dispute)
+}
+
+/// A dispute by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::find(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<Dispute>(id))
+}
+
+/// A page of disputes, the newest first.
+///
+/// # Errors
+/// The cursor names no dispute.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<Dispute>>,
+    filter: &Filter,
+) -> Result<Page<Dispute>, Error> {
+    if let Some(id) = cursor
+        && queries::find(connection, cause.account, id)?.is_none()
+    {
+        return Err(Error::no_such::<Dispute>(&id.to_string(), page.cursor_name()));
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// The shapes of these disputes.
+///
+/// # Errors
+/// What the statements report.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    let disputes = queries::find_all(connection, account, ids)?;
+    let ledger = queries::ledger(connection, account, &disputes)?;
+    Ok(disputes.iter().map(|dispute| dispute.shape(&ledger)).collect())
+}
+
+/// Whether a dispute has taken the money of a charge, so that it cannot be refunded too.
+///
+/// # Errors
+/// What the statement reports.
+pub fn has_taken(connection: &mut PgConnection, charge: &Charge) -> QueryResult<bool> {
+    let dispute = queries::find_by_charge(connection, charge.account_id, charge.id)?;
+    Ok(dispute.is_some_and(|dispute| !dispute.is_refundable()))
+}
+
+/// The disputes with their rows of the ledger.
+///
+/// # Errors
+/// What the statement reports.
+pub fn with_ledger(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    disputes: &[Dispute],
+) -> Result<Vec<Value>, Error> {
+    let ledger = queries::ledger(connection, account, disputes)?;
+    Ok(disputes.iter().map(|dispute| dispute.shape(&ledger)).collect())
+}
+
+fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
+    let found = match Id::parse(id) {
+        Some(id) => queries::lock(connection, cause.account, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<Dispute>(id))
+}
+
+impl Dispute {
+    fn is_inquiry(&self) -> bool {
+        self.status.starts_with("warning")
+    }
+
+    fn is_open(&self) -> bool {
+        !matches!(self.status.as_str(), "won" | "lost" | "warning_closed")
+    }
+
+    /// Only while the money is the account's.
+    fn is_refundable(&self) -> bool {
+        self.is_inquiry() || self.status == "won"
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        if self.is_open() {
+            return Ok(());
+        }
+        Err(Error::NotAllowedNow {
+            code: None,
+            message: format!("Dispute {} is closed: its status is {}.", self.id, self.status),
+            param: None,
+        })
+    }
+
+    /// `ledger` holds the rows of this dispute, maybe among others.
+    pub fn shape(&self, ledger: &[BalanceTransaction]) -> Value {
+        let own = ledger.iter().filter(|row| row.charge_id == self.charge_id).map(BalanceTransaction::shape);
+        json!({
+            "id": self.id,
+            "object": "dispute",
+            "amount": self.amount,
+            "balance_transactions": own.collect::<Vec<_>>(),
+            "charge": self.charge_id,
+            "created": self.created_at.timestamp(),
+            "currency": self.currency,
+            "enhanced_eligibility_types": [],
+            "evidence": self.evidence_shape(),
+            "evidence_details": {
+                "due_by": (self.created_at + chrono::Duration::days(7)).timestamp(),
+                "enhanced_eligibility": {},
+                "has_evidence": self.evidence.as_object().is_some_and(|evidence| !evidence.is_empty()),
+                "past_due": false,
+                "submission_count": self.submissions,
+            },
+            "is_charge_refundable": self.is_refundable(),
+            "livemode": false,
+            "metadata": self.metadata,
+            "payment_intent": self.payment_intent_id,
+            "reason": self.reason,
+            "status": self.status,
+        })
+    }
+
+    /// All kinds of evidence there are, with what was given.
+    fn evidence_shape(&self) -> Value {
+        let given = |name: &&str| ((*name).to_owned(), self.evidence[*name].clone());
+        Value::Object(handlers::EVIDENCE.iter().map(given).collect())
+    }
+}

@@ -1,0 +1,158 @@
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use uuid::Uuid;
+
+use super::{Dispute, Filter};
+use crate::auth::Account;
+use crate::balance::BalanceTransaction;
+use crate::charges::Charge;
+use crate::db::{Part, Together};
+use crate::events;
+use crate::schema::{balance_transactions, charges, disputes};
+use crate::types::page::From;
+use crate::types::{Cause, Id, PageRequest};
+
+/// Inserts a dispute with its events and, if it takes the money, its row of the ledger; the charge is marked.
+pub fn insert(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    dispute: &Dispute,
+    withdrawal: Option<&BalanceTransaction>,
+) -> QueryResult<()> {
+    let insert = Part::new("dispute", diesel::insert_into(disputes::table).values(dispute));
+    let mark = diesel::update(charges::table.find((dispute.account_id, dispute.charge_id)))
+        .set(charges::disputed.eq(true));
+    let mark = Part::new("charge", mark);
+    let shape = dispute.shape(&withdrawal.cloned().into_iter().collect::<Vec<_>>());
+    let Some(withdrawal) = withdrawal else {
+        let events = events::of(cause, &[("charge.dispute.created", &shape)]);
+        return Together::new((insert, mark), events).execute(connection).map(drop);
+    };
+    let ledger = Part::new("ledger", diesel::insert_into(balance_transactions::table).values(withdrawal));
+    let events =
+        events::of(cause, &[("charge.dispute.created", &shape), ("charge.dispute.funds_withdrawn", &shape)]);
+    Together::new((insert, mark, ledger), events).execute(connection).map(drop)
+}
+
+/// Stores a closed dispute with its events and, if it was won, its row of the ledger.
+pub fn close(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    dispute: &Dispute,
+    reinstated: Option<&BalanceTransaction>,
+) -> QueryResult<()> {
+    let mut rows = ledger(connection, dispute.account_id, std::slice::from_ref(dispute))?;
+    rows.extend(reinstated.cloned());
+    let shape = dispute.shape(&rows);
+    let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id)))
+        .set(disputes::status.eq(&dispute.status));
+    let update = Part::new("dispute", update);
+    let Some(reinstated) = reinstated else {
+        let events = events::of(cause, &[("charge.dispute.closed", &shape)]);
+        return Together::new((update,), events).execute(connection).map(drop);
+    };
+    let ledger = Part::new("ledger", diesel::insert_into(balance_transactions::table).values(reinstated));
+    let events =
+        events::of(cause, &[("charge.dispute.closed", &shape), ("charge.dispute.funds_reinstated", &shape)]);
+    Together::new((update, ledger), events).execute(connection).map(drop)
+}
+
+/// Stores what an account said of a dispute, with its event.
+pub fn update(connection: &mut PgConnection, cause: &Cause, dispute: &Dispute) -> QueryResult<()> {
+    let shape = dispute.shape(&ledger(connection, dispute.account_id, std::slice::from_ref(dispute))?);
+    let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id))).set((
+        disputes::status.eq(&dispute.status),
+        disputes::evidence.eq(&dispute.evidence),
+        disputes::submissions.eq(dispute.submissions),
+        disputes::metadata.eq(&dispute.metadata),
+    ));
+    let events = events::of(cause, &[("charge.dispute.updated", &shape)]);
+    Together::new((Part::new("dispute", update),), events).execute(connection).map(drop)
+}
+
+pub fn find(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    id: Id<Dispute>,
+) -> QueryResult<Option<Dispute>> {
+    disputes::table.find((account, id)).select(Dispute::as_select()).first(connection).optional()
+}
+
+pub fn find_by_charge(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    charge: Id<Charge>,
+) -> QueryResult<Option<Dispute>> {
+    disputes::table
+        .filter(disputes::account_id.eq(account))
+        .filter(disputes::charge_id.eq(charge))
+        .select(Dispute::as_select())
+        .first(connection)
+        .optional()
+}
+
+pub fn lock(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    id: Id<Dispute>,
+) -> QueryResult<Option<Dispute>> {
+    disputes::table
+        .find((account, id))
+        .select(Dispute::as_select())
+        .for_no_key_update()
+        .first(connection)
+        .optional()
+}
+
+pub fn find_all(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    ids: &[Uuid],
+) -> QueryResult<Vec<Dispute>> {
+    disputes::table
+        .filter(disputes::account_id.eq(account))
+        .filter(disputes::id.eq_any(ids))
+        .select(Dispute::as_select())
+        .load(connection)
+}
+
+/// The rows of the ledger that disputes wrote.
+pub fn ledger(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    disputes: &[Dispute],
+) -> QueryResult<Vec<BalanceTransaction>> {
+    let of_charges: Vec<Id<Charge>> = disputes.iter().map(|dispute| dispute.charge_id).collect();
+    balance_transactions::table
+        .filter(balance_transactions::account_id.eq(account))
+        .filter(balance_transactions::charge_id.eq_any(of_charges))
+        .filter(balance_transactions::kind.eq_any(["dispute", "dispute_reversal"]))
+        .order(balance_transactions::id.asc())
+        .select(BalanceTransaction::as_select())
+        .load(connection)
+}
+
+pub fn list(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    page: &PageRequest,
+    filter: &Filter,
+) -> QueryResult<Vec<Dispute>> {
+    let mut query = disputes::table
+        .filter(disputes::account_id.eq(account))
+        .filter(disputes::id.ge(page.low()))
+        .filter(disputes::id.lt(page.high()))
+        .select(Dispute::as_select())
+        .limit(page.rows_to_fetch())
+        .into_boxed();
+    if let Some(charge) = filter.charge {
+        query = query.filter(disputes::charge_id.eq(charge));
+    }
+    if let Some(intent) = filter.payment_intent {
+        query = query.filter(disputes::payment_intent_id.eq(intent));
+    }
+    match page.from() {
+        From::Newest => query.order(disputes::id.desc()).load(connection),
+        From::Oldest => query.order(disputes::id.asc()).load(connection),
+    }
+}

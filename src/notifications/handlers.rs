@@ -1,0 +1,68 @@
+use actix_web::web;
+use serde_json::json;
+
+use super::{News, Notification, RETENTION};
+use crate::app::Route;
+use crate::db::Tx;
+use crate::disputes::{Claim, Verdict};
+use crate::error::{Error, quoted};
+use crate::idempotency::{Answer, Policy};
+use crate::notifications;
+use crate::wire::{Parameters, Params, Payload};
+
+pub const PATH: &str = "/v1/provider_notifications";
+
+pub fn routes() -> Vec<Route> {
+    vec![Route::post(PATH, Policy::Signed { lifetime: RETENTION }, || web::to(receive))]
+}
+
+impl Parameters for Notification {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        // The id is the key, which the guard has read.
+        params.need::<String>("id")?;
+        params.need::<i64>("created")?;
+        let account = params.need("account")?;
+        let event: String = params.need("type")?;
+        let mut data: Params = params.need("data")?;
+        let news = match event.as_str() {
+            "refund.succeeded" => News::RefundSucceeded(data.need("refund")?),
+            "refund.failed" => News::RefundFailed(data.need("refund")?),
+            "dispute.created" => News::DisputeCreated(claim(&mut data)?),
+            "dispute.closed" => News::DisputeClosed(claim(&mut data)?, verdict(&mut data)?),
+            other => {
+                return Err(Error::invalid(
+                    "type",
+                    format!("Unknown type of notification: {}", quoted(other)),
+                ));
+            }
+        };
+        data.finish()?;
+        Ok(Self { account, news })
+    }
+}
+
+fn claim(data: &mut Params) -> Result<Claim, Error> {
+    Ok(Claim {
+        dispute: data.need("dispute")?,
+        charge: data.need("charge")?,
+        reason: data.need("reason")?,
+        is_inquiry: data.need("inquiry")?,
+    })
+}
+
+fn verdict(data: &mut Params) -> Result<Verdict, Error> {
+    match data.need::<String>("outcome")?.as_str() {
+        "won" => Ok(Verdict::Won),
+        "lost" => Ok(Verdict::Lost),
+        other => Err(Error::invalid("data[outcome]", format!("Unknown outcome: {}", quoted(other)))),
+    }
+}
+
+async fn receive(tx: Tx, body: Payload<Notification>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (notification, _) = body.parse()?;
+        notifications::apply(connection, cause, notification.news)?;
+        Ok(Answer::json(200, &json!({ "object": "provider_notification", "received": true })))
+    })
+    .await
+}

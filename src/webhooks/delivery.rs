@@ -1,0 +1,256 @@
+//! The worker that sends webhooks.
+//!
+//! It leases what is due, posts it, and records how that went. Should it die in between, the lease runs out and the
+//! delivery is sent again, with the same event id: at least once, never lost. Several workers may run side by side.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use futures_util::StreamExt;
+use reqwest::redirect;
+use tokio::sync::mpsc;
+
+use super::queries::{self, Attempt, Leased};
+use super::{WebhookEndpoint, signature, target};
+use crate::app::State;
+use crate::error::Error;
+use crate::types::Id;
+
+/// How long an endpoint may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a delivery is this worker's: longer than sending and recording can take.
+const LEASE: Duration = Duration::from_secs(20);
+
+/// How many deliveries may be on their way to one endpoint, and to all of them.
+const PER_ENDPOINT: i64 = 8;
+const ALTOGETHER: i64 = 64;
+
+/// How much of an answer is read, and how much is kept.
+const READ_BYTES: usize = 64 * 1024;
+const KEPT_CHARACTERS: usize = 500;
+
+/// How long the worker rests when nothing is due; an effect of this process wakes it at once.
+const REST: Duration = Duration::from_millis(500);
+
+/// When a delivery that failed is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Schedule {
+    /// Over three days.
+    #[default]
+    Live,
+    /// Within seconds at first, over an hour: for people who watch.
+    Fast,
+}
+
+impl Schedule {
+    /// The pauses after the first, second, … failed attempt, in seconds; after the last there is no other.
+    pub fn pauses(self) -> &'static [u64] {
+        match self {
+            // 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 14 h, 20 h, 20 h: three days in all.
+            Schedule::Live => &[5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 73_495],
+            Schedule::Fast => &[1, 2, 4, 8, 15, 30, 60, 120, 300, 900, 1800],
+        }
+    }
+
+    /// When to try again after `attempts` failed ones.
+    fn next(self, attempts: i32, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let index = usize::try_from(attempts).ok()?.checked_sub(1)?;
+        let pause = self.pauses().get(index)?;
+        Some(now + chrono::Duration::seconds(i64::try_from(*pause).ok()?))
+    }
+}
+
+/// Sends what is due, for ever.
+///
+/// # Errors
+/// The client cannot be made.
+pub async fn run(state: State) -> Result<(), Error> {
+    let client = client(&state)?;
+    let (ended, mut ends) = mpsc::unbounded_channel();
+    let mut busy: HashMap<Id<WebhookEndpoint>, i64> = HashMap::new();
+    loop {
+        while let Ok(endpoint) = ends.try_recv() {
+            release(&mut busy, endpoint);
+        }
+        let leased = match lease(&state, &busy).await {
+            Ok(leased) => leased,
+            Err(error) => {
+                log::warn!("webhooks wait: {}", error.internals().unwrap_or("refused"));
+                Vec::new()
+            }
+        };
+        let is_idle = leased.is_empty();
+        for delivery in leased {
+            *busy.entry(delivery.endpoint_id).or_default() += 1;
+            let (state, client, ended) = (Arc::clone(&state), client.clone(), ended.clone());
+            actix_web::rt::spawn(async move {
+                let endpoint = delivery.endpoint_id;
+                if let Err(error) = send(&state, &client, delivery).await {
+                    log::warn!("a webhook will be sent again: {}", error.internals().unwrap_or("refused"));
+                }
+                let _ = ended.send(endpoint);
+            });
+        }
+        if is_idle {
+            tokio::select! {
+                () = state.wake.notified() => {}
+                Some(endpoint) = ends.recv() => release(&mut busy, endpoint),
+                () = tokio::time::sleep(REST) => {}
+            }
+        }
+    }
+}
+
+fn release(busy: &mut HashMap<Id<WebhookEndpoint>, i64>, endpoint: Id<WebhookEndpoint>) {
+    if let Some(count) = busy.get_mut(&endpoint) {
+        *count -= 1;
+        if *count == 0 {
+            busy.remove(&endpoint);
+        }
+    }
+}
+
+/// No redirects, no proxies, and names are looked up by [`target::Resolver`].
+fn client(state: &State) -> Result<reqwest::Client, Error> {
+    // Another part of the program may have chosen already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .redirect(redirect::Policy::none())
+        .no_proxy()
+        .timeout(TIMEOUT)
+        .user_agent("oncepay")
+        .dns_resolver(target::Resolver { allow_private: state.webhooks.allow_private })
+        .build()
+        .map_err(|error| Error::Internal(format!("no client for webhooks: {error}")))
+}
+
+async fn lease(state: &State, busy: &HashMap<Id<WebhookEndpoint>, i64>) -> Result<Vec<Leased>, Error> {
+    let free = ALTOGETHER - busy.values().sum::<i64>();
+    if free <= 0 {
+        return Ok(Vec::new());
+    }
+    let busy: Vec<_> = busy.iter().map(|(endpoint, count)| (*endpoint, *count)).collect();
+    let now = state.clock.now();
+    let work = move |connection: &mut diesel::pg::PgConnection| {
+        Ok(queries::lease(connection, now, now + LEASE, PER_ENDPOINT, &busy, free)?)
+    };
+    state.database.run(work).await
+}
+
+/// How an attempt ended.
+struct Ended {
+    status_code: Option<u16>,
+    error: Option<String>,
+    answer: String,
+}
+
+/// Posts one delivery, and records how it went.
+async fn send(state: &State, client: &reqwest::Client, delivery: Leased) -> Result<(), Error> {
+    let (account, endpoint) = (delivery.account_id, delivery.endpoint_id);
+    // Read again: it may have been disabled, or its secret rolled, while the delivery was leased.
+    let found =
+        state.database.run(move |connection| Ok(queries::find(connection, account, endpoint)?)).await?;
+    let Some(endpoint) = found.filter(|endpoint| !endpoint.disabled && endpoint.deleted_at.is_none()) else {
+        return Ok(());
+    };
+    let begun = Instant::now();
+    let ended = post(state, client, &endpoint, &delivery.payload).await;
+    let now = state.clock.now();
+    let attempt = Attempt {
+        account_id: delivery.account_id,
+        event_id: delivery.event_id,
+        endpoint_id: delivery.endpoint_id,
+        id: uuid::Uuid::now_v7(),
+        status_code: ended.status_code.and_then(|status| i16::try_from(status).ok()),
+        error: ended.error,
+        latency_ms: i32::try_from(begun.elapsed().as_millis()).unwrap_or(i32::MAX),
+        answer: ended.answer,
+        created_at: now,
+    };
+    let is_delivered = ended.status_code.is_some_and(|status| (200..300).contains(&status));
+    let (status, next) = match state.webhooks.schedule.next(delivery.attempts, now) {
+        _ if is_delivered => ("delivered", now),
+        Some(next) => ("pending", next),
+        None => ("failed", now),
+    };
+    state
+        .database
+        .run(move |connection| {
+            use diesel::Connection;
+            connection.transaction(|connection| {
+                Ok(queries::record(connection, &attempt, delivery.attempts, status, next)?)
+            })
+        })
+        .await
+}
+
+async fn post(state: &State, client: &reqwest::Client, endpoint: &WebhookEndpoint, payload: &str) -> Ended {
+    let failed = |error: String| Ended { status_code: None, error: Some(error), answer: String::new() };
+    let now = state.clock.now();
+    let Some(secrets) = endpoint.secrets(&state.secrets, now) else {
+        return failed(
+            "the secret cannot be opened: was the server's secret replaced without keeping it?".to_owned(),
+        );
+    };
+    let url = match target::parse(&endpoint.url, state.webhooks.allow_private) {
+        Ok(url) => url,
+        Err(error) => return failed(format!("the URL {error}")),
+    };
+    let request = client
+        .post(url)
+        .header("Content-Type", "application/json; charset=utf-8")
+        .header(signature::HEADER, signature::sign(&secrets, now, payload.as_bytes()))
+        .body(payload.to_owned());
+    let response = match request.send().await {
+        Ok(response) => response,
+        Err(error) => return failed(told(&error)),
+    };
+    let status_code = Some(response.status().as_u16());
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    // The time limit of the whole request holds for the answer too.
+    while body.len() < READ_BYTES {
+        match chunks.next().await {
+            Some(Ok(chunk)) => body.extend_from_slice(&chunk),
+            _ => break,
+        }
+    }
+    let text = String::from_utf8_lossy(&body);
+    let answer = text.chars().filter(|character| *character != '\0').take(KEPT_CHARACTERS).collect();
+    Ended { status_code, error: None, answer }
+}
+
+/// The innermost cause, which says most.
+fn told(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("no answer within {} seconds", TIMEOUT.as_secs());
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_live_schedule_lasts_three_days_and_the_fast_one_begins_within_two_seconds() {
+        let total: u64 = Schedule::Live.pauses().iter().sum();
+        assert_eq!(total, 3 * 24 * 3600);
+        assert!(Schedule::Fast.pauses()[0] <= 2);
+        for schedule in [Schedule::Live, Schedule::Fast] {
+            assert!(schedule.pauses().is_sorted());
+            let now = Utc::now();
+            let last = i32::try_from(schedule.pauses().len()).unwrap();
+            assert!(schedule.next(1, now).unwrap() > now);
+            assert!(schedule.next(last, now).is_some());
+            assert!(schedule.next(last + 1, now).is_none());
+        }
+    }
+}

@@ -1,0 +1,188 @@
+use actix_web::web::{self, Path};
+
+use super::{CreateEndpoint, DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, UpdateEndpoint, WebhookEndpoint};
+use crate::app::Route;
+use crate::db::{Db, Tx};
+use crate::error::{Error, quoted};
+use crate::idempotency::{Answer, Policy};
+use crate::types::{Id, Page, PageRequest};
+use crate::webhooks;
+use crate::wire::{self, Nothing, Parameters, Params, Payload};
+
+const PATH: &str = "/v1/webhook_endpoints";
+
+/// The most types that an endpoint can be for.
+const MAX_TYPES: usize = 250;
+
+pub fn routes() -> Vec<Route> {
+    let secret = Policy::Keyed { lifetime: None, secret: true };
+    vec![
+        Route::get(PATH, || web::to(list)),
+        Route::post(PATH, secret, || web::to(create)),
+        Route::get("/v1/webhook_endpoints/{endpoint}", || web::to(retrieve)),
+        Route::post("/v1/webhook_endpoints/{endpoint}", Policy::KEYED, || web::to(update)),
+        Route::delete("/v1/webhook_endpoints/{endpoint}", Policy::Unkeyed, || web::to(delete)),
+        Route::post("/v1/webhook_endpoints/{endpoint}/roll_secret", secret, || web::to(roll_secret)),
+        Route::get("/v1/events/{event}/deliveries", || web::to(deliveries)),
+        Route::post("/v1/events/{event}/resend", Policy::KEYED, || web::to(resend)),
+    ]
+}
+
+impl Parameters for CreateEndpoint {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self {
+            url: params.need("url")?,
+            enabled_events: types(params.need("enabled_events")?)?,
+            description: params.take("description")?,
+            api_version: params.take("api_version")?,
+            metadata: params.metadata()?,
+        })
+    }
+}
+
+impl Parameters for UpdateEndpoint {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self {
+            url: params.take("url")?,
+            enabled_events: params.take("enabled_events")?.map(types).transpose()?,
+            description: params.update("description")?,
+            disabled: params.take("disabled")?,
+            metadata: params.metadata()?,
+        })
+    }
+}
+
+/// Types of events, or `*`. A type that this service does not have is no mistake: Stripe has many more.
+fn types(types: Vec<String>) -> Result<Vec<String>, Error> {
+    let invalid = |why: String| Err(Error::invalid("enabled_events", why));
+    if types.is_empty() || types.len() > MAX_TYPES {
+        return invalid(format!("Name 1 to {MAX_TYPES} types of events, or `*` for all of them."));
+    }
+    let is_word =
+        |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let is_type = |name: &str| name.contains('.') && name.split('.').all(is_word);
+    match types.iter().find(|name| *name != "*" && !is_type(name)) {
+        Some(wrong) => invalid(format!("Invalid type of event: {}", quoted(wrong))),
+        None => Ok(types),
+    }
+}
+
+struct RollSecret {
+    grace_seconds: i64,
+}
+
+impl Parameters for RollSecret {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let grace_seconds = params.take("grace_period_seconds")?.unwrap_or(DEFAULT_GRACE_SECONDS);
+        if !(0..=MAX_GRACE_SECONDS).contains(&grace_seconds) {
+            return Err(Error::invalid(
+                "grace_period_seconds",
+                format!("The older secret can sign for 0 to {MAX_GRACE_SECONDS} more seconds."),
+            ));
+        }
+        Ok(Self { grace_seconds })
+    }
+}
+
+struct Resend {
+    endpoint: Option<Id<WebhookEndpoint>>,
+}
+
+impl Parameters for Resend {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self { endpoint: params.take("webhook_endpoint")? })
+    }
+}
+
+struct ListEndpoints {
+    page: PageRequest,
+    cursor: Option<Id<WebhookEndpoint>>,
+}
+
+impl Parameters for ListEndpoints {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let (page, cursor) = params.page()?;
+        Ok(Self { page, cursor })
+    }
+}
+
+async fn create(tx: Tx, body: Payload<CreateEndpoint>) -> Result<Answer, Error> {
+    let state = tx.state();
+    tx.run(move |connection, cause| {
+        let (create, expand) = body.parse()?;
+        let (endpoint, secret) =
+            webhooks::create(connection, cause, create, &state.secrets, &state.webhooks)?;
+        wire::created(connection, cause, PATH, endpoint.shape_with(&secret), &expand)
+    })
+    .await
+}
+
+async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let endpoint = webhooks::retrieve(connection, cause, &id)?;
+        wire::found(connection, cause, endpoint.shape(), &expand)
+    })
+    .await
+}
+
+async fn update(tx: Tx, id: Path<String>, body: Payload<UpdateEndpoint>) -> Result<Answer, Error> {
+    let state = tx.state();
+    tx.run(move |connection, cause| {
+        let (update, expand) = body.parse()?;
+        let endpoint = webhooks::update(connection, cause, &id, update, &state.webhooks)?;
+        wire::found(connection, cause, endpoint.shape(), &expand)
+    })
+    .await
+}
+
+async fn delete(tx: Tx, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let endpoint = webhooks::delete(connection, cause, &id)?;
+        wire::found(connection, cause, endpoint.shape(), &expand)
+    })
+    .await
+}
+
+async fn roll_secret(tx: Tx, id: Path<String>, body: Payload<RollSecret>) -> Result<Answer, Error> {
+    let state = tx.state();
+    tx.run(move |connection, cause| {
+        let (roll, expand) = body.parse()?;
+        let (endpoint, secret) =
+            webhooks::roll_secret(connection, cause, &id, roll.grace_seconds, &state.secrets)?;
+        wire::found(connection, cause, endpoint.shape_with(&secret), &expand)
+    })
+    .await
+}
+
+async fn list(db: Db, query: Payload<ListEndpoints>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (list, expand) = query.parse()?;
+        let page = webhooks::list(connection, cause, &list.page, list.cursor)?;
+        let shapes = page.map(|endpoint| endpoint.shape());
+        wire::listed(connection, cause, (PATH, "webhook_endpoint"), shapes, &expand)
+    })
+    .await
+}
+
+async fn deliveries(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let rows = webhooks::deliveries(connection, cause, &id)?;
+        let path = format!("/v1/events/{id}/deliveries");
+        wire::listed(connection, cause, (&path, "webhook_delivery"), Page { rows, has_more: false }, &expand)
+    })
+    .await
+}
+
+async fn resend(tx: Tx, id: Path<String>, body: Payload<Resend>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (resend, expand) = body.parse()?;
+        let event = webhooks::resend(connection, cause, &id, resend.endpoint)?;
+        let event = crate::events::retrieve(connection, cause, &event.to_string())?;
+        let shape = crate::events::shapes(connection, cause, vec![event])?.remove(0);
+        wire::found(connection, cause, shape, &expand)
+    })
+    .await
+}

@@ -1,0 +1,268 @@
+use chrono::{DateTime, Utc};
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use diesel::sql_types::{Array, BigInt, Int4, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::WebhookEndpoint;
+use crate::auth::Account;
+use crate::events::Event;
+use crate::schema::{webhook_attempts, webhook_deliveries, webhook_endpoints};
+use crate::types::page::From;
+use crate::types::{Cause, Id, PageRequest};
+
+/// An event on its way to an endpoint.
+#[derive(Debug, Queryable, Selectable)]
+#[diesel(table_name = webhook_deliveries, check_for_backend(Pg))]
+pub struct Delivery {
+    pub endpoint_id: Id<WebhookEndpoint>,
+    pub status: String,
+    pub next_attempt_at: DateTime<Utc>,
+}
+
+/// One time that it was sent.
+#[derive(Debug, Queryable, Selectable, Insertable)]
+#[diesel(table_name = webhook_attempts, check_for_backend(Pg), treat_none_as_default_value = false)]
+pub struct Attempt {
+    pub account_id: Id<Account>,
+    pub event_id: Id<Event>,
+    pub endpoint_id: Id<WebhookEndpoint>,
+    pub id: Uuid,
+    pub status_code: Option<i16>,
+    pub error: Option<String>,
+    pub latency_ms: i32,
+    pub answer: String,
+    pub created_at: DateTime<Utc>,
+}
+
+impl Attempt {
+    pub fn shape(&self) -> Value {
+        json!({
+            "answer": self.answer,
+            "created": self.created_at.timestamp(),
+            "error": self.error,
+            "latency_ms": self.latency_ms,
+            "status_code": self.status_code,
+        })
+    }
+}
+
+/// A delivery that this worker has leased, with all that sending it takes.
+#[derive(Debug, QueryableByName)]
+pub struct Leased {
+    #[diesel(sql_type = SqlUuid)]
+    pub account_id: Id<Account>,
+    #[diesel(sql_type = SqlUuid)]
+    pub event_id: Id<Event>,
+    #[diesel(sql_type = SqlUuid)]
+    pub endpoint_id: Id<WebhookEndpoint>,
+    /// This attempt's number, from 1.
+    #[diesel(sql_type = Int4)]
+    pub attempts: i32,
+    #[diesel(sql_type = Text)]
+    pub payload: String,
+}
+
+pub fn insert(connection: &mut PgConnection, endpoint: &WebhookEndpoint) -> QueryResult<()> {
+    diesel::insert_into(webhook_endpoints::table).values(endpoint).execute(connection).map(drop)
+}
+
+pub fn update(connection: &mut PgConnection, endpoint: &WebhookEndpoint) -> QueryResult<()> {
+    diesel::update(webhook_endpoints::table.find((endpoint.account_id, endpoint.id)))
+        .set(endpoint)
+        .execute(connection)
+        .map(drop)
+}
+
+pub fn find(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    id: Id<WebhookEndpoint>,
+) -> QueryResult<Option<WebhookEndpoint>> {
+    webhook_endpoints::table
+        .find((account, id))
+        .select(WebhookEndpoint::as_select())
+        .first(connection)
+        .optional()
+}
+
+pub fn lock(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    id: Id<WebhookEndpoint>,
+) -> QueryResult<Option<WebhookEndpoint>> {
+    webhook_endpoints::table
+        .find((account, id))
+        .select(WebhookEndpoint::as_select())
+        .for_no_key_update()
+        .first(connection)
+        .optional()
+}
+
+pub fn count(connection: &mut PgConnection, account: Id<Account>) -> QueryResult<i64> {
+    webhook_endpoints::table
+        .filter(webhook_endpoints::account_id.eq(account))
+        .filter(webhook_endpoints::deleted_at.is_null())
+        .count()
+        .get_result(connection)
+}
+
+pub fn list(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    page: &PageRequest,
+) -> QueryResult<Vec<WebhookEndpoint>> {
+    let query = webhook_endpoints::table
+        .filter(webhook_endpoints::account_id.eq(account))
+        .filter(webhook_endpoints::id.ge(page.low()))
+        .filter(webhook_endpoints::id.lt(page.high()))
+        .filter(webhook_endpoints::deleted_at.is_null())
+        .select(WebhookEndpoint::as_select())
+        .limit(page.rows_to_fetch())
+        .into_boxed();
+    match page.from() {
+        From::Newest => query.order(webhook_endpoints::id.desc()).load(connection),
+        From::Oldest => query.order(webhook_endpoints::id.asc()).load(connection),
+    }
+}
+
+pub fn deliveries(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    event: Id<Event>,
+) -> QueryResult<Vec<Delivery>> {
+    webhook_deliveries::table
+        .filter(webhook_deliveries::account_id.eq(account))
+        .filter(webhook_deliveries::event_id.eq(event))
+        .order(webhook_deliveries::endpoint_id.asc())
+        .select(Delivery::as_select())
+        .load(connection)
+}
+
+pub fn attempts(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    event: Id<Event>,
+) -> QueryResult<Vec<Attempt>> {
+    webhook_attempts::table
+        .filter(webhook_attempts::account_id.eq(account))
+        .filter(webhook_attempts::event_id.eq(event))
+        .order(webhook_attempts::id.asc())
+        .select(Attempt::as_select())
+        .load(connection)
+}
+
+pub fn pending(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    events: &[Id<Event>],
+) -> QueryResult<Vec<(Id<Event>, i64)>> {
+    webhook_deliveries::table
+        .filter(webhook_deliveries::account_id.eq(account))
+        .filter(webhook_deliveries::event_id.eq_any(events))
+        .filter(webhook_deliveries::status.eq("pending"))
+        .group_by(webhook_deliveries::event_id)
+        .select((webhook_deliveries::event_id, diesel::dsl::count_star()))
+        .load(connection)
+}
+
+/// Cancels what is still to be delivered to an endpoint.
+pub fn cancel_deliveries(connection: &mut PgConnection, endpoint: &WebhookEndpoint) -> QueryResult<()> {
+    diesel::update(
+        webhook_deliveries::table
+            .filter(webhook_deliveries::account_id.eq(endpoint.account_id))
+            .filter(webhook_deliveries::endpoint_id.eq(endpoint.id))
+            .filter(webhook_deliveries::status.eq("pending")),
+    )
+    .set(webhook_deliveries::status.eq("canceled"))
+    .execute(connection)
+    .map(drop)
+}
+
+/// Makes the deliveries of an event due, from the start of the schedule.
+pub fn send_again(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    event: Id<Event>,
+    endpoint: Option<Id<WebhookEndpoint>>,
+) -> QueryResult<()> {
+    diesel::sql_query(
+        "INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, status, attempts, next_attempt_at) \
+         SELECT e.account_id, e.id, w.id, 'pending', 0, $3 \
+         FROM events e JOIN webhook_endpoints w ON w.account_id = e.account_id \
+             AND NOT w.disabled AND w.deleted_at IS NULL \
+             AND (w.id = $4 OR ($4 IS NULL AND w.enabled_events ?| ARRAY['*', e.type])) \
+         WHERE e.account_id = $1 AND e.id = $2 \
+         ON CONFLICT (account_id, event_id, endpoint_id) DO UPDATE \
+         SET status = 'pending', attempts = 0, next_attempt_at = excluded.next_attempt_at, leased_until = NULL",
+    )
+    .bind::<SqlUuid, _>(cause.account)
+    .bind::<SqlUuid, _>(event)
+    .bind::<Timestamptz, _>(cause.now)
+    .bind::<Nullable<SqlUuid>, _>(endpoint)
+    .execute(connection)
+    .map(drop)
+}
+
+/// Leases what is due: at most `per_endpoint` for each endpoint, less what `busy` says is being sent to it already,
+/// so that a slow endpoint has its share and no more. `SKIP LOCKED` keeps several workers out of each other's way.
+pub fn lease(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    until: DateTime<Utc>,
+    per_endpoint: i64,
+    busy: &[(Id<WebhookEndpoint>, i64)],
+    most: i64,
+) -> QueryResult<Vec<Leased>> {
+    let (ids, counts): (Vec<Uuid>, Vec<i64>) = busy.iter().map(|(id, count)| (id.uuid(), *count)).unzip();
+    diesel::sql_query(
+        "WITH due AS ( \
+             SELECT d.account_id, d.event_id, d.endpoint_id FROM webhook_endpoints w \
+             LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS busy (id, sent) ON busy.id = w.id \
+             CROSS JOIN LATERAL ( \
+                 SELECT d.account_id, d.event_id, d.endpoint_id FROM webhook_deliveries d \
+                 WHERE d.account_id = w.account_id AND d.endpoint_id = w.id AND d.status = 'pending' \
+                   AND d.next_attempt_at <= $1 AND (d.leased_until IS NULL OR d.leased_until <= $1) \
+                 ORDER BY d.next_attempt_at LIMIT greatest(0, $3 - coalesce(busy.sent, 0)) \
+                 FOR UPDATE SKIP LOCKED) AS d \
+             WHERE NOT w.disabled AND w.deleted_at IS NULL LIMIT $6) \
+         UPDATE webhook_deliveries d SET leased_until = $2, attempts = d.attempts + 1 FROM due, events e \
+         WHERE (d.account_id, d.event_id, d.endpoint_id) = (due.account_id, due.event_id, due.endpoint_id) \
+           AND (e.account_id, e.id) = (due.account_id, due.event_id) \
+         RETURNING d.account_id, d.event_id, d.endpoint_id, d.attempts, e.payload::text AS payload",
+    )
+    .bind::<Timestamptz, _>(now)
+    .bind::<Timestamptz, _>(until)
+    .bind::<BigInt, _>(per_endpoint)
+    .bind::<Array<SqlUuid>, _>(ids)
+    .bind::<Array<BigInt>, _>(counts)
+    .bind::<BigInt, _>(most)
+    .load(connection)
+}
+
+/// Keeps an attempt, and moves its delivery on; `next_attempt_at` is for one that stays pending. A delivery that was
+/// leased again since, canceled or resent is left alone.
+pub fn record(
+    connection: &mut PgConnection,
+    attempt: &Attempt,
+    number: i32,
+    status: &str,
+    next_attempt_at: DateTime<Utc>,
+) -> QueryResult<()> {
+    diesel::insert_into(webhook_attempts::table).values(attempt).execute(connection)?;
+    let delivery =
+        webhook_deliveries::table.find((attempt.account_id, attempt.event_id, attempt.endpoint_id));
+    diesel::update(
+        delivery
+            .filter(webhook_deliveries::status.eq("pending"))
+            .filter(webhook_deliveries::attempts.eq(number)),
+    )
+    .set((
+        webhook_deliveries::status.eq(status),
+        webhook_deliveries::next_attempt_at.eq(next_attempt_at),
+        webhook_deliveries::leased_until.eq(None::<DateTime<Utc>>),
+    ))
+    .execute(connection)
+    .map(drop)
+}
