@@ -144,9 +144,9 @@ fn answer(
     charge: &Charge,
     expand: &Expand,
 ) -> Result<Answer, Error> {
-    let Some(decline) = charge.decline() else {
-        return wire::created(connection, cause, PATH, charge.shape(), expand);
-    };
+    // A property that cannot be expanded is refused whether or not the card was declined.
+    let created = wire::created(connection, cause, PATH, charge.shape(), expand)?;
+    let Some(decline) = charge.decline() else { return Ok(created) };
     let body = error_body(&ErrorBody {
         error_type: ErrorType::CardError,
         code: Some(decline.code()),
