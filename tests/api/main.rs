@@ -3,5 +3,18 @@
 
 mod support;
 
+mod balance;
+mod charges;
+mod customers;
+mod declines;
 mod embedded;
+mod errors;
+mod events;
+mod expand;
+mod lists;
+mod money;
+mod plans;
+mod races;
+mod refunds;
 mod riskiest;
+mod tokens;
