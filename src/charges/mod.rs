@@ -123,7 +123,7 @@ pub struct Filter {
 
 /// Charges a card. A decline is no error: it leaves a failed charge, which is committed and remembered.
 ///
-/// A real card network would be called between [`prepare`] and [`conclude`].
+/// A real card network would be called between its two halves, `prepare` and `conclude`.
 ///
 /// # Errors
 /// An amount out of bounds, no card to charge, a card that is refused, metadata beyond the limits.
