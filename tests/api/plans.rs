@@ -146,3 +146,11 @@ async fn no_filter_of_a_list_reads_a_table_from_end_to_end() {
     drop(app);
     assert_eq!(sequential_scans(&database), before);
 }
+
+#[test]
+fn types_of_events_are_sorted_by_their_bytes_on_a_server_of_another_language_too() {
+    let database = TestDatabase::new();
+    let collation = "SELECT collation_name::text AS text FROM information_schema.columns \
+                     WHERE table_name = 'events' AND column_name = 'type'";
+    assert_eq!(database.text(collation), "C");
+}
