@@ -7,7 +7,6 @@ use crate::charges;
 use crate::db::{Db, Tx};
 use crate::error::{Error, ErrorBody, ErrorType, Retry, error_body};
 use crate::idempotency::{Answer, Policy};
-use crate::payment_methods::NewCard;
 use crate::tokens::Source;
 use crate::types::{Cause, Id, PageRequest};
 use crate::wire::params::NotYet;
@@ -33,14 +32,15 @@ impl Parameters for CreateCharge {
         let amount = params.need("amount")?;
         let currency = params.need("currency")?;
         let source: Option<Source> = params.take("source")?;
-        let card: Option<NewCard> = params.take("card")?;
+        // An older name of the same parameter, which some callers still use.
+        let card: Option<Source> = params.take("card")?;
         if source.is_some() && card.is_some() {
             return Err(Error::invalid("card", "You cannot use both `source` and `card`."));
         }
         Ok(Self {
             amount,
             currency,
-            source: source.or(card.map(Source::New)),
+            source: source.or(card),
             customer: params.take("customer")?,
             capture: params.take("capture")?.unwrap_or(true),
             description: params.take("description")?,
@@ -144,9 +144,9 @@ fn answer(
     charge: &Charge,
     expand: &Expand,
 ) -> Result<Answer, Error> {
-    let Some(decline) = charge.decline() else {
-        return wire::created(connection, cause, PATH, charge.shape(), expand);
-    };
+    // A property that cannot be expanded is refused whether or not the card was declined.
+    let created = wire::created(connection, cause, PATH, charge.shape(), expand)?;
+    let Some(decline) = charge.decline() else { return Ok(created) };
     let body = error_body(&ErrorBody {
         error_type: ErrorType::CardError,
         code: Some(decline.code()),

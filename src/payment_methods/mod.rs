@@ -24,7 +24,7 @@ use crate::db;
 use crate::error::Error;
 use crate::schema::payment_methods;
 use crate::types::cause::Request;
-use crate::types::{Cause, Id, Kind};
+use crate::types::{Cause, Currency, Id, Kind};
 use crate::wire::params::{FromParameter, Parameter, Params};
 use crate::wire::shared::Address;
 
@@ -321,6 +321,8 @@ impl FromParameter for NewCard {
         if params.take::<String>("object")?.is_some_and(|object| object != "card") {
             return Err(Error::invalid("source[object]", "Invalid object: only card is supported."));
         }
+        // It matters to cards that money is paid out to, and there are none of those here.
+        params.take::<Currency>("currency")?;
         params.finish()?;
         Ok(NewCard::Typed(TypedCard { number, expiry_month, expiry_year, cvc }, Box::new(cardholder)))
     }

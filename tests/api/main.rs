@@ -3,6 +3,19 @@
 
 mod support;
 
+mod balance;
+mod charges;
+mod customers;
+mod declines;
 mod embedded;
+mod errors;
+mod events;
+mod expand;
+mod lists;
+mod money;
+mod plans;
+mod races;
 mod readme;
+mod refunds;
 mod riskiest;
+mod tokens;
