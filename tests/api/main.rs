@@ -3,5 +3,8 @@
 
 mod support;
 
+mod contract_keys;
+mod contract_same_request;
 mod embedded;
+mod four_cases;
 mod riskiest;

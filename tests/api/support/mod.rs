@@ -2,11 +2,13 @@
 
 mod app;
 mod client;
+mod gate;
 mod postgres;
 mod program;
 
 pub use app::{TestApp, probe_routes, probed};
-pub use client::{Call, Reply, raw_request};
+pub use client::{Call, Reply, raw_call, raw_request};
+pub use gate::Gate;
 pub use postgres::TestDatabase;
 pub use program::Program;
 

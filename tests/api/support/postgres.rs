@@ -1,5 +1,6 @@
 //! One private cluster for all tests, and a database for each, made from a migrated template.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
@@ -40,6 +41,21 @@ impl TestDatabase {
         key
     }
 
+    /// Makes another API key of the test's account.
+    pub fn another_key(&self) -> String {
+        let key = keys::random();
+        keys::ensure(&mut self.connect(), "the test's", &key, chrono::Utc::now()).unwrap();
+        key
+    }
+
+    /// Revokes an API key.
+    #[track_caller]
+    pub fn revoke(&self, api_key: &str) {
+        let credentials = oncepay::auth::Credentials::of_key(api_key);
+        let revoked = queries::revoke_credentials(&mut self.connect(), &credentials, chrono::Utc::now());
+        assert_eq!(revoked, Ok(1));
+    }
+
     /// The account of the test's API key.
     pub fn account(&self) -> Id<Account> {
         let credentials = oncepay::auth::Credentials::of_key(&self.api_key);
@@ -63,6 +79,30 @@ impl TestDatabase {
 
     pub fn execute(&self, statement: &str) {
         diesel::sql_query(statement).execute(&mut self.connect()).expect(statement);
+    }
+
+    /// Each table with the number of its rows and a checksum of them: equal before and after what changes nothing.
+    pub fn contents(&self) -> BTreeMap<String, String> {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = diesel::sql_types::Text)]
+            text: String,
+        }
+        let connection = &mut self.connect();
+        let mut texts = |statement: &str| -> Vec<String> {
+            let rows = diesel::sql_query(statement).load::<Row>(connection).expect(statement);
+            rows.into_iter().map(|row| row.text).collect()
+        };
+        let tables = texts("SELECT tablename::text AS text FROM pg_tables WHERE schemaname = 'public'");
+        assert!(tables.len() > 5, "{tables:?}");
+        let summary = |table: String| {
+            let rows = texts(&format!(
+                "SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') AS text \
+                 FROM {table} t"
+            ));
+            (table, rows.concat())
+        };
+        tables.into_iter().map(summary).collect()
     }
 
     pub fn audit(&self) -> Report {
