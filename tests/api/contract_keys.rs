@@ -20,7 +20,7 @@ async fn what_is_no_key_is_refused_by_its_reason_and_the_handler_never_runs() {
         raw_call(app.address, "POST /v1/probe", &headers, body.as_bytes())
     };
     let (long, long_quoted) = ([b'k'; 256], [b"\"".as_slice(), &[b'k'; 256], b"\""].concat());
-    let cases: [(&[&[u8]], &str); 20] = [
+    let cases: [(&[&[u8]], &str); 19] = [
         (&[b""], "empty"),
         (&[b"   "], "empty"),
         (&[b"\"\""], "empty"),
@@ -28,7 +28,6 @@ async fn what_is_no_key_is_refused_by_its_reason_and_the_handler_never_runs() {
         (&[&long_quoted], "255"),
         (&[b"a b"], "space"),
         (&[b"a\tb"], "control"),
-        (&[b"a\x7fb"], "control"),
         (&[b"\"a b\""], "space"),
         (&["clé".as_bytes()], "ASCII"),
         (&[b"\xff"], "ASCII"),

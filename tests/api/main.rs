@@ -3,8 +3,13 @@
 
 mod support;
 
+mod contract_answers;
 mod contract_keys;
+mod contract_order;
 mod contract_same_request;
 mod embedded;
 mod four_cases;
+mod key_look_up;
+mod outcomes;
 mod riskiest;
+mod sweeping;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use oncepay::faults::{Faults, Point};
 
-/// Holds the requests with one idempotency key at a point until it is opened.
+/// Holds the first request with an idempotency key at a point until it is opened.
 pub struct Gate {
     state: Mutex<State>,
     changed: Condvar,
@@ -13,7 +13,8 @@ pub struct Gate {
 
 #[derive(Default)]
 struct State {
-    waiting: usize,
+    has_held: bool,
+    is_waiting: bool,
     is_open: bool,
 }
 
@@ -30,24 +31,27 @@ impl Gate {
         (gate, faults)
     }
 
-    /// Lets all through, now and later.
+    /// Lets it go on.
     pub fn open(&self) {
         self.state.lock().unwrap().is_open = true;
         self.changed.notify_all();
     }
 
-    /// How many stand before it.
-    pub fn waiting(&self) -> usize {
-        self.state.lock().unwrap().waiting
+    /// Whether the request stands before it.
+    pub fn is_waited_for(&self) -> bool {
+        self.state.lock().unwrap().is_waiting
     }
 
     fn hold(&self) {
         let mut state = self.state.lock().unwrap();
-        state.waiting += 1;
+        if std::mem::replace(&mut state.has_held, true) {
+            return;
+        }
+        state.is_waiting = true;
         let closed = |state: &mut State| !state.is_open;
         let (mut state, waited) =
             self.changed.wait_timeout_while(state, Duration::from_secs(20), closed).unwrap();
-        state.waiting -= 1;
+        state.is_waiting = false;
         assert!(!waited.timed_out(), "nobody opened the gate");
     }
 }
