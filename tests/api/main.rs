@@ -10,6 +10,7 @@ mod contract_same_request;
 mod embedded;
 mod four_cases;
 mod key_look_up;
+mod log_lines;
 mod outcomes;
 mod riskiest;
 mod sweeping;
