@@ -1,12 +1,13 @@
 //! Which answers are remembered, what of them is stored, and what a duplicate of a running request gets.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
-use oncepay::faults::Point;
+use oncepay::faults::{Faults, Point};
 use serde_json::json;
 
-use crate::support::{Gate, Reply, TestApp, eventually, fresh_key, probe_routes, probed};
+use crate::support::{Gate, Reply, TestApp, eventually, fresh_key, logged, probe_routes, probed};
 
 const CHARGES: &str = "/v1/charges";
 const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
@@ -161,12 +162,46 @@ async fn a_handler_that_forgets_its_transaction_is_found_out() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let before = app.database.contents();
     let key = fresh_key();
+    logged("");
     for _ in 0..2 {
         let reply = app.post("/v1/forgetful").key(&key).form("").send().await.expect_error(500, "");
         assert!(!reply.is_replay() && !String::from_utf8_lossy(&reply.bytes).contains("nothing\""));
+        let lines = logged(reply.header("Request-Id").unwrap());
+        let fault = lines
+            .iter()
+            .filter(|line| line.starts_with("ERROR") && line.contains("without committing"))
+            .count();
+        let request = lines
+            .iter()
+            .filter(|line| line.contains("oncepay::request") && line.contains("status=500"))
+            .count();
+        assert_eq!((fault, request), (1, 1), "{lines:#?}");
     }
     assert_eq!(app.database.contents(), before);
     app.post(CHARGES).key(&key).form(CHARGE).send().await.expect(201);
+}
+
+#[tokio::test]
+async fn a_panic_between_any_two_steps_is_all_or_nothing_and_leaves_the_connection_fit_for_the_next() {
+    for point in Point::ALL {
+        let panicked = AtomicBool::new(false);
+        let app = TestApp::with(|builder| {
+            builder.pool_size = 1;
+            builder.faults = Faults::new(move |here, _| {
+                assert!(here != point || panicked.swap(true, Ordering::SeqCst), "told to");
+            });
+        });
+        let before = app.database.contents();
+        let call = || app.post(CHARGES).key("key").form(CHARGE).send();
+        let reply = call().await.expect_error(500, "");
+        assert_eq!(reply.body["error"]["retry"], "same_key");
+        let committed = point == Point::AfterCommit;
+        assert_eq!(app.database.contents() != before, committed, "{point:?}");
+        let retry = call().await.expect(201);
+        assert_eq!(retry.is_replay(), committed, "{point:?}");
+        assert_eq!(app.database.count("charges"), 1, "{point:?}");
+        app.database.assert_clean();
+    }
 }
 
 #[tokio::test]

@@ -3,12 +3,14 @@
 mod app;
 mod client;
 mod gate;
+mod logged;
 mod postgres;
 mod program;
 
 pub use app::{TestApp, probe_routes, probed};
 pub use client::{Call, Reply, raw_call, raw_request};
 pub use gate::Gate;
+pub use logged::logged;
 pub use postgres::TestDatabase;
 pub use program::Program;
 
