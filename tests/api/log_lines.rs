@@ -30,8 +30,10 @@ const NEVER: &[&str] = &[
     "4242+4242",
     "4539578763621486",
     "424242424242",
+    // The code alone is so short that ids and times may contain it.
     "cvc",
-    "9173",
+    "=9173",
+    "\"9173",
     "canary",
 ];
 
@@ -67,6 +69,7 @@ fn requests(api_key: &str) -> Vec<(&'static str, String)> {
         post("dashed", &charge(&card.replace(NUMBER, "4242-4242-4242-4242"))),
         post("wrong", &charge(&card.replace(NUMBER, "4242424242424241"))),
         post("live", &charge(&card.replace(NUMBER, "4539578763621486"))),
+        post("coded", &charge(&card.replace("9173", "canary"))),
         post("noted", &charge(&format!("source=tok_visa&metadata[canary]={NUMBER}&description={NUMBER}"))),
         post("unknown", &charge(&format!("source=tok_visa&{NUMBER}=1"))),
         post("mistyped", &charge(&format!("source={NUMBER}"))),
