@@ -7,7 +7,7 @@ use diesel::sql_types::{BigInt, Bool};
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 
-use super::{Answer, Source, record};
+use super::{Answer, Key, Source, record};
 use crate::app::Route;
 use crate::db::Db;
 use crate::error::Error;
@@ -23,11 +23,18 @@ pub fn routes() -> Vec<Route> {
 /// `completed`, `in_progress`, or 404. A 404 never means "use a new key": the request may be on its way.
 async fn retrieve(db: Db, request: HttpRequest) -> Result<Answer, Error> {
     let path = request.path().strip_prefix(PATH).unwrap_or_default();
-    let key = percent_decode_str(path).decode_utf8_lossy().into_owned();
-    db.read(move |connection, cause| look_up(connection, cause, &key)).await
+    let text: Vec<u8> = percent_decode_str(path).collect();
+    db.read(move |connection, cause| {
+        let unknown = crate::error::quoted(&String::from_utf8_lossy(&text));
+        // What can be no key was never one; PostgreSQL would not even take NUL for text.
+        let found =
+            Key::exactly(text).ok().map(|key| look_up(connection, cause, key.as_str())).transpose()?;
+        found.flatten().ok_or(Error::NotFound { noun: "idempotency key", id: unknown })
+    })
+    .await
 }
 
-fn look_up(connection: &mut PgConnection, cause: &Cause, key: &str) -> Result<Answer, Error> {
+fn look_up(connection: &mut PgConnection, cause: &Cause, key: &str) -> QueryResult<Option<Answer>> {
     let source = Source::Api.as_str();
     // The lock is looked for first: a request that ends in between is then found by its record. The lock itself
     // is never taken, or the look-up would make the request fail that it asks about.
@@ -37,9 +44,9 @@ fn look_up(connection: &mut PgConnection, cause: &Cause, key: &str) -> Result<An
     let (status, record) = match record {
         Some(record) => ("completed", Some(record)),
         None if running => ("in_progress", None),
-        None => return Err(Error::NotFound { noun: "idempotency key", id: crate::error::quoted(key) }),
+        None => return Ok(None),
     };
-    Ok(Answer::json(
+    Ok(Some(Answer::json(
         200,
         &json!({
             "object": "idempotency_key",
@@ -51,7 +58,7 @@ fn look_up(connection: &mut PgConnection, cause: &Cause, key: &str) -> Result<An
             "created": record.as_ref().map(|record| record.created_at.timestamp()),
             "expires": record.as_ref().map(|record| record.expires_at.timestamp()),
         }),
-    ))
+    )))
 }
 
 /// Whether a transaction holds the advisory lock of this number. PostgreSQL shows a number of 64 bits in halves.

@@ -173,12 +173,13 @@ pub fn probed(name: &str) -> usize {
     PROBED.lock().unwrap().get(name).copied().unwrap_or(0)
 }
 
-/// The table of routes, and three more: one that does as it is told, one that forgets its transaction, and one whose
-/// answer is a secret.
+/// The table of routes, and four more: one that does as it is told, one that forgets its transaction, one whose
+/// answer is a secret, and one that panics before it has a transaction.
 pub fn probe_routes() -> Vec<Route> {
     let mut routes = app::routes();
     routes.push(Route::post("/v1/probe", Policy::KEYED, || web::to(probe)));
     routes.push(Route::post("/v1/forgetful", Policy::KEYED, || web::to(forgetful)));
+    routes.push(Route::post("/v1/panic", Policy::KEYED, || web::to(panics)));
     let secret = Policy::Keyed { lifetime: Some(Duration::from_secs(3600)), secret: true };
     routes.push(Route::post("/v1/secret", secret, || web::to(probe)));
     routes
@@ -235,4 +236,8 @@ async fn probe(tx: Tx, body: Payload<Probe>) -> Result<Answer, Error> {
 /// Answers without having run its transaction.
 async fn forgetful(_tx: Tx) -> Answer {
     Answer::json(200, &json!({ "done": "nothing" }))
+}
+
+async fn panics() -> Answer {
+    panic!("told to")
 }

@@ -2,13 +2,17 @@
 
 mod app;
 mod client;
+mod gate;
+mod logged;
 mod postgres;
 mod program;
 pub mod shapes;
 mod tap;
 
 pub use app::{TestApp, probe_routes, probed};
-pub use client::{Call, Reply, raw_request};
+pub use client::{Call, Reply, raw_call, raw_request};
+pub use gate::Gate;
+pub use logged::logged;
 pub use postgres::TestDatabase;
 pub use program::Program;
 pub use tap::Tap;

@@ -1,5 +1,6 @@
 //! One private cluster for all tests, and a database for each, made from a migrated template.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
@@ -40,6 +41,21 @@ impl TestDatabase {
         key
     }
 
+    /// Makes another API key of the test's account.
+    pub fn another_key(&self) -> String {
+        let key = keys::random();
+        keys::ensure(&mut self.connect(), "the test's", &key, chrono::Utc::now()).unwrap();
+        key
+    }
+
+    /// Revokes an API key.
+    #[track_caller]
+    pub fn revoke(&self, api_key: &str) {
+        let credentials = oncepay::auth::Credentials::of_key(api_key);
+        let revoked = queries::revoke_credentials(&mut self.connect(), &credentials, chrono::Utc::now());
+        assert_eq!(revoked, Ok(1));
+    }
+
     /// The account of the test's API key.
     pub fn account(&self) -> Id<Account> {
         let credentials = oncepay::auth::Credentials::of_key(&self.api_key);
@@ -67,29 +83,47 @@ impl TestDatabase {
 
     /// The one `text` that a statement selects.
     pub fn text(&self, statement: &str) -> String {
+        self.texts(statement).pop().expect(statement)
+    }
+
+    /// The `text` of each row that a statement selects.
+    fn texts(&self, statement: &str) -> Vec<String> {
         #[derive(QueryableByName)]
         struct Row {
             #[diesel(sql_type = diesel::sql_types::Text)]
             text: String,
         }
-        diesel::sql_query(statement).get_result::<Row>(&mut self.connect()).expect(statement).text
+        let rows = diesel::sql_query(statement).load::<Row>(&mut self.connect()).expect(statement);
+        rows.into_iter().map(|row| row.text).collect()
+    }
+
+    fn tables(&self) -> Vec<String> {
+        let tables = self.texts("SELECT tablename::text AS text FROM pg_tables WHERE schemaname = 'public'");
+        assert!(tables.len() > 5, "{tables:?}");
+        tables
+    }
+
+    /// Each table with the number of its rows and a checksum of them: equal before and after what changes nothing.
+    pub fn contents(&self) -> BTreeMap<String, String> {
+        let summary = |table: String| {
+            let rows = self.text(&format!(
+                "SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') AS text \
+                 FROM {table} t"
+            ));
+            (table, rows)
+        };
+        self.tables().into_iter().map(summary).collect()
     }
 
     /// All that is stored in all tables, as text.
     pub fn dump(&self) -> String {
-        let tables = self.text(
-            "SELECT string_agg(tablename, ' ') AS text FROM pg_tables WHERE schemaname = 'public' \
-             AND tablename NOT LIKE '\\_\\_%'",
-        );
         // Stored bodies are bytes, whose hex would hide what is in them.
         let bodies =
             "SELECT coalesce(string_agg(encode(body, 'escape'), ' '), '') AS text FROM idempotency_records";
-        tables
-            .split(' ')
-            .map(|table| format!("SELECT coalesce(string_agg(t::text, ' '), '') AS text FROM {table} t"))
-            .chain([bodies.to_owned()])
-            .map(|statement| self.text(&statement))
-            .collect()
+        let rows =
+            |table: String| format!("SELECT coalesce(string_agg(t::text, ' '), '') AS text FROM {table} t");
+        let statements = self.tables().into_iter().map(rows).chain([bodies.to_owned()]);
+        statements.map(|statement| self.text(&statement)).collect()
     }
 
     pub fn audit(&self) -> Report {
