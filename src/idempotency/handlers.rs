@@ -7,7 +7,7 @@ use diesel::sql_types::{BigInt, Bool};
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 
-use super::{Answer, Source, record};
+use super::{Answer, Key, Source, record};
 use crate::app::Route;
 use crate::db::Db;
 use crate::error::Error;
@@ -23,12 +23,16 @@ pub fn routes() -> Vec<Route> {
 /// `completed`, `in_progress`, or 404. A 404 never means "use a new key": the request may be on its way.
 async fn retrieve(db: Db, request: HttpRequest) -> Result<Answer, Error> {
     let path = request.path().strip_prefix(PATH).unwrap_or_default();
-    let key = percent_decode_str(path).decode_utf8_lossy().into_owned();
-    db.read(move |connection, cause| look_up(connection, cause, &key)).await
+    let text = percent_decode_str(path).decode_utf8_lossy().into_owned();
+    db.read(move |connection, cause| look_up(connection, cause, &text)).await
 }
 
-fn look_up(connection: &mut PgConnection, cause: &Cause, key: &str) -> Result<Answer, Error> {
+fn look_up(connection: &mut PgConnection, cause: &Cause, text: &str) -> Result<Answer, Error> {
     let source = Source::Api.as_str();
+    let unknown = || Error::NotFound { noun: "idempotency key", id: crate::error::quoted(text) };
+    // What is no key was never one; the database could not even be asked for a key that holds NUL.
+    let key = Key::parse(text.as_bytes()).map_err(|_| unknown())?;
+    let key = key.as_str();
     // The lock is looked for first: a request that ends in between is then found by its record. The lock itself
     // is never taken, or the look-up would make the request fail that it asks about.
     let running = is_locked(connection, record::lock_number(cause.account, source, key))?;
@@ -37,7 +41,7 @@ fn look_up(connection: &mut PgConnection, cause: &Cause, key: &str) -> Result<An
     let (status, record) = match record {
         Some(record) => ("completed", Some(record)),
         None if running => ("in_progress", None),
-        None => return Err(Error::NotFound { noun: "idempotency key", id: crate::error::quoted(key) }),
+        None => return Err(unknown()),
     };
     Ok(Answer::json(
         200,
