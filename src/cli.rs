@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::app::{self, Clock, Shared, State};
 use crate::auth::{Credentials, keys, queries};
 use crate::config::{ApiKeyCommand, Command, CommandLine, Settings};
 use crate::db::{Database, Options, migrate::migrate};
-use crate::embedded::Cluster;
+use crate::embedded::{self, Cluster};
 use crate::faults::Faults;
 use crate::metrics::Metrics;
 use crate::secrets::{Secrets, random_text};
@@ -56,7 +56,6 @@ impl Server {
         if let Some(url) = &settings.database_url {
             return Ok(Self { url: url.clone(), cluster: None });
         }
-        make_private_directory(&settings.data_dir)?;
         let cluster = Cluster::start(&settings.data_dir)?;
         let mut connection = PgConnection::establish(&cluster.url("postgres"))?;
         let there = diesel::sql_query(format!("SELECT FROM pg_database WHERE datname = '{DATABASE}'"));
@@ -153,7 +152,7 @@ fn secrets(settings: &Settings) -> Result<Secrets, Failure> {
                 .into(),
         );
     }
-    make_private_directory(&settings.data_dir)?;
+    embedded::make_directory(&settings.data_dir)?;
     Ok(Secrets::new(vec![kept_secret(&settings.data_dir.join("secret-key"), || random_text(32))?])?)
 }
 
@@ -185,14 +184,6 @@ fn kept_secret(path: &Path, make: impl FnOnce() -> String) -> Result<String, Fai
         }
         Err(error) => Err(unreadable(error).into()),
     }
-}
-
-fn make_private_directory(path: &Path) -> Result<(), Failure> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| format!("cannot make the data directory {}: {error}", path.display()).into())
 }
 
 fn api_key(settings: &Settings, command: &ApiKeyCommand) -> Result<(), Failure> {
