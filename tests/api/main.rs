@@ -3,5 +3,13 @@
 
 mod support;
 
+mod audit;
+mod bad_bodies;
+mod bad_input;
 mod embedded;
+mod fuzz;
+mod kill_storm;
+mod migrations;
+mod money_storm;
+mod program;
 mod riskiest;

@@ -2,13 +2,21 @@
 
 mod app;
 mod client;
+mod own_cluster;
 mod postgres;
 mod program;
+mod random;
+mod raw;
+mod serving;
 
 pub use app::{TestApp, probe_routes, probed};
 pub use client::{Call, Reply, raw_request};
+pub use own_cluster::OwnCluster;
 pub use postgres::TestDatabase;
 pub use program::Program;
+pub use random::Random;
+pub use raw::{Raw, RawReply};
+pub use serving::{Serving, oncepay};
 
 use std::time::{Duration, Instant};
 

@@ -61,6 +61,16 @@ impl TestDatabase {
         diesel::sql_query(statement).get_result::<Row>(&mut self.connect()).expect(statement).number
     }
 
+    /// The one `text` that a statement selects.
+    pub fn text(&self, statement: &str) -> String {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = diesel::sql_types::Text)]
+            text: String,
+        }
+        diesel::sql_query(statement).get_result::<Row>(&mut self.connect()).expect(statement).text
+    }
+
     pub fn execute(&self, statement: &str) {
         diesel::sql_query(statement).execute(&mut self.connect()).expect(statement);
     }
