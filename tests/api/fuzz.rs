@@ -39,9 +39,9 @@ async fn whatever_is_sent_to_any_route_is_answered_and_never_with_a_fault_of_our
         }
     });
     join_all(tasks).await;
-    // Chance got everywhere: what works, what is refused, and what was sent before.
+    // Chance got everywhere: what works and what is refused.
     println!("{seen:?}");
-    for status in [200, 201, 400, 404, 405, 415, 422] {
+    for status in [200, 201, 400, 404, 405, 415] {
         assert!(seen.borrow().contains_key(&status), "{status} never came");
     }
     app.database.assert_clean();
@@ -84,14 +84,14 @@ fn request(app: &TestApp, ids: &[String], random: &mut Random) -> (String, Call)
         path.push('/');
         path.push_str(&if part.starts_with('{') { random.pick(ids) } else { part.to_owned() });
     }
-    if random.once_in(3) {
+    if random.once_in(if method == Method::GET { 2 } else { 8 }) {
         let pairs: Vec<String> = (0..=random.below(3)).map(|_| pair(ids, random)).collect();
         path = format!("{path}?{}", pairs.join("&"));
     }
     let body = match random.below(7) {
         // Right, or nearly so.
         0 | 1 => {
-            let good = random.pick(&GOOD).to_owned() + &random.pick(ids);
+            let good = random.pick(&GOOD).to_owned() + &random.pick(&ids[..3]);
             let more = if random.once_in(2) { format!("&{}", pair(ids, random)) } else { String::new() };
             (good + &more).into_bytes()
         }
@@ -103,7 +103,11 @@ fn request(app: &TestApp, ids: &[String], random: &mut Random) -> (String, Call)
         }
     };
     let types = ["application/json", "application/x-www-form-urlencoded", "application/json", "text/plain"];
-    let media_type = if body.starts_with(b"amount=") { types[1] } else { random.pick(&types) };
+    let media_type = if body.starts_with(b"amount=1") || body.starts_with(b"name=") {
+        types[1]
+    } else {
+        random.pick(&types)
+    };
     let what = format!("{method} {path} {media_type} {:?}", String::from_utf8_lossy(&body));
     let mut call = app.call(method, &path);
     if !random.once_in(10) {

@@ -5,6 +5,7 @@ mod support;
 
 mod audit;
 mod bad_bodies;
+mod bad_http;
 mod bad_input;
 mod embedded;
 mod fuzz;

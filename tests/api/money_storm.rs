@@ -39,7 +39,8 @@ async fn random_operations_at_once_on_few_charges_leave_the_books_in_balance() {
     };
     let world = World::default();
     for _ in 0..2 {
-        world.charges.lock().unwrap().push(apps[0].charge().await);
+        let charge = apps[0].charge().await;
+        world.charges.lock().unwrap().push(charge);
         let hold = "amount=1000&currency=usd&source=tok_visa&capture=false";
         let hold = apps[0].post("/v1/charges").key(&fresh_key()).form(hold).send().await.expect(201);
         world.charges.lock().unwrap().push(hold.id().to_owned());

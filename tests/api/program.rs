@@ -134,7 +134,9 @@ fn settings_that_cannot_work_end_it_at_once_with_a_message_that_says_what_to_do(
     let address = taken.local_addr().unwrap().to_string();
     let (taken_flag, nowhere) = (["--listen", &address], ("DATABASE_URL", "postgres://127.0.0.1:1/none"));
     let file = tempfile::NamedTempFile::new().unwrap();
-    let cases: [(&[&str], &[(&str, &str)], i32, &str); 16] = [
+    // Arguments, environment, exit code, and a part of the message.
+    type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], i32, &'a str);
+    let cases: [Case<'_>; 16] = [
         (&[], &[url], 1, "SECRET_KEY"),
         (&[], &[url, ("SECRET_KEY", "short")], 1, "shorter than 16 bytes"),
         (&[], &[url, ("SECRET_KEY", "the first is long enough,short")], 1, "shorter than 16 bytes"),

@@ -1,6 +1,7 @@
 //! What the tests share.
 
 mod app;
+pub mod bytes;
 mod client;
 mod own_cluster;
 mod postgres;
