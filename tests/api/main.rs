@@ -3,6 +3,10 @@
 
 mod support;
 
+mod audit;
+mod bad_bodies;
+mod bad_http;
+mod bad_input;
 mod balance;
 mod charges;
 mod contract_answers;
@@ -16,12 +20,17 @@ mod errors;
 mod events;
 mod expand;
 mod four_cases;
+mod fuzz;
 mod key_look_up;
+mod kill_storm;
 mod lists;
 mod log_lines;
+mod migrations;
 mod money;
+mod money_storm;
 mod outcomes;
 mod plans;
+mod program;
 mod races;
 mod readme;
 mod refunds;

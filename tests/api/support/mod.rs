@@ -1,11 +1,16 @@
 //! What the tests share.
 
 mod app;
+pub mod bytes;
 mod client;
 mod gate;
 mod logged;
+mod own_cluster;
 mod postgres;
 mod program;
+mod random;
+mod raw;
+mod serving;
 pub mod shapes;
 mod tap;
 
@@ -13,8 +18,12 @@ pub use app::{TestApp, probe_routes, probed};
 pub use client::{Call, Reply, raw_call, raw_request};
 pub use gate::Gate;
 pub use logged::logged;
+pub use own_cluster::OwnCluster;
 pub use postgres::TestDatabase;
 pub use program::Program;
+pub use random::Random;
+pub use raw::{Raw, RawReply};
+pub use serving::{Serving, oncepay};
 pub use tap::Tap;
 
 use std::time::{Duration, Instant};
