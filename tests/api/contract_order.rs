@@ -191,7 +191,7 @@ async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdk
         (200, "GET", "/metrics", "ignored", "", ""),
         (200, "GET", "/healthz", "ignored", "", ""),
         (200, "GET", "/readyz", "ignored", "", ""),
-        (404, "POST", "/metrics", "ignored", "", ""),
+        (405, "POST", "/metrics", "ignored", "", ""),
     ];
     let mut ids = Vec::new();
     for (status, method, path, key, media_type, body) in cases {
