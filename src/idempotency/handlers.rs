@@ -1,8 +1,9 @@
 //! `GET /v1/idempotency_keys/{key}`: what became of a request whose answer was lost.
 
 use actix_web::{HttpRequest, web};
-use diesel::pg::PgConnection;
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::{BigInt, Bool};
 use percent_encoding::percent_decode_str;
 use serde_json::json;
@@ -61,19 +62,32 @@ fn look_up(connection: &mut PgConnection, cause: &Cause, key: &str) -> QueryResu
     )))
 }
 
-/// Whether a transaction holds the advisory lock of this number. PostgreSQL shows a number of 64 bits in halves.
+/// Whether a transaction holds the advisory lock of this number.
 fn is_locked(connection: &mut PgConnection, number: i64) -> QueryResult<bool> {
-    #[derive(QueryableByName)]
-    struct Held {
-        #[diesel(sql_type = Bool)]
-        held: bool,
-    }
-    diesel::sql_query(
-        "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 \
-             AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
-             AND (classid::bigint << 32 | objid::bigint) = $1) AS held",
-    )
-    .bind::<BigInt, _>(number)
-    .get_result::<Held>(connection)
-    .map(|found| found.held)
+    IsLocked { number }.get_result(connection)
 }
+
+/// diesel keeps no `sql_query` prepared. PostgreSQL shows a number of 64 bits in halves.
+#[derive(QueryId)]
+struct IsLocked {
+    number: i64,
+}
+
+impl QueryFragment<Pg> for IsLocked {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 \
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+             AND (classid::bigint << 32 | objid::bigint) = ",
+        );
+        out.push_bind_param::<BigInt, _>(&self.number)?;
+        out.push_sql(")");
+        Ok(())
+    }
+}
+
+impl Query for IsLocked {
+    type SqlType = Bool;
+}
+
+impl RunQueryDsl<PgConnection> for IsLocked {}

@@ -2,7 +2,7 @@
 //!
 //! What is kept of a card is which test card it is, its expiry and its holder; never a number or security code.
 
-pub mod queries;
+mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;

@@ -35,5 +35,6 @@ mod races;
 mod readme;
 mod refunds;
 mod riskiest;
+mod round_trips;
 mod sweeping;
 mod tokens;
