@@ -7,10 +7,9 @@ use std::sync::{Mutex, OnceLock};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use oncepay::audit::{Report, audit};
-use oncepay::auth::{Account, keys, queries};
+use oncepay::auth::{keys, queries};
 use oncepay::db::migrate::migrate;
 use oncepay::embedded::Cluster;
-use oncepay::types::Id;
 
 /// A database of one test; it is dropped with this guard.
 pub struct TestDatabase {
@@ -54,12 +53,6 @@ impl TestDatabase {
         let credentials = oncepay::auth::Credentials::of_key(api_key);
         let revoked = queries::revoke_credentials(&mut self.connect(), &credentials, chrono::Utc::now());
         assert_eq!(revoked, Ok(1));
-    }
-
-    /// The account of the test's API key.
-    pub fn account(&self) -> Id<Account> {
-        let credentials = oncepay::auth::Credentials::of_key(&self.api_key);
-        queries::account(&mut self.connect(), &credentials).unwrap().expect("the key works")
     }
 
     /// The rows of a table.

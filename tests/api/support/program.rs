@@ -42,16 +42,8 @@ impl Program {
         Self { address, database: Arc::clone(database), child, log, client }
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub fn post(&self, path: &str) -> Call {
         self.call_as(&self.database.api_key, Method::POST, path)
-    }
-
-    pub fn get(&self, path: &str) -> Call {
-        self.call_as(&self.database.api_key, Method::GET, path)
     }
 
     /// A call with another API key.
