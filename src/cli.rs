@@ -3,20 +3,24 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 
+use actix_web::dev::ServerHandle;
+use actix_web::rt::signal::unix::{Signal, SignalKind, signal};
 use chrono::Utc;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use futures_util::future::{Either, select};
 
 use crate::app::{self, Clock, Shared, State};
 use crate::auth::{Credentials, keys, queries};
 use crate::config::{ApiKeyCommand, Command, CommandLine, Settings};
 use crate::db::{Database, Options, migrate::migrate};
-use crate::embedded::Cluster;
+use crate::embedded::{self, Cluster};
 use crate::faults::Faults;
 use crate::metrics::Metrics;
 use crate::secrets::{Secrets, random_text};
@@ -56,7 +60,6 @@ impl Server {
         if let Some(url) = &settings.database_url {
             return Ok(Self { url: url.clone(), cluster: None });
         }
-        make_private_directory(&settings.data_dir)?;
         let cluster = Cluster::start(&settings.data_dir)?;
         let mut connection = PgConnection::establish(&cluster.url("postgres"))?;
         let there = diesel::sql_query(format!("SELECT FROM pg_database WHERE datname = '{DATABASE}'"));
@@ -111,19 +114,36 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
     });
     let address = listener.local_addr()?;
     actix_web::rt::System::new().block_on(async {
+        let (terminated, interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let http = app::serve(state.clone(), app::routes, listener, settings.workers())?;
+        let told_twice = pin!(told_twice(http.handle(), terminated, interrupted));
         let sweeper = actix_web::rt::spawn(sweeper::run(state));
         greet(&address.to_string(), demo_key.as_deref());
-        let ended = http.await;
+        let ended = select(http, told_twice).await;
         sweeper.abort();
-        database.close().await;
-        ended
+        match ended {
+            Either::Left((ended, _)) => {
+                database.close().await;
+                ended
+            }
+            // What still runs is cut off, and PostgreSQL rolls it back.
+            Either::Right(((), _)) => Ok(()),
+        }
     })?;
     if let Some(cluster) = server.cluster {
         cluster.stop();
     }
     log::info!("stopped");
     Ok(())
+}
+
+/// Stops the server at SIGTERM, and at Ctrl-C just the same: what runs is finished. Ends when it is told again, by
+/// somebody who cannot wait for that.
+async fn told_twice(server: ServerHandle, mut terminated: Signal, mut interrupted: Signal) {
+    select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
+    // The command is sent by the call; the server's end is awaited elsewhere.
+    drop(server.stop(true));
+    select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
 }
 
 /// What a person needs to go on. It goes to standard output; the log goes to standard error.
@@ -153,7 +173,7 @@ fn secrets(settings: &Settings) -> Result<Secrets, Failure> {
                 .into(),
         );
     }
-    make_private_directory(&settings.data_dir)?;
+    embedded::make_directory(&settings.data_dir)?;
     Ok(Secrets::new(vec![kept_secret(&settings.data_dir.join("secret-key"), || random_text(32))?])?)
 }
 
@@ -185,14 +205,6 @@ fn kept_secret(path: &Path, make: impl FnOnce() -> String) -> Result<String, Fai
         }
         Err(error) => Err(unreadable(error).into()),
     }
-}
-
-fn make_private_directory(path: &Path) -> Result<(), Failure> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| format!("cannot make the data directory {}: {error}", path.display()).into())
 }
 
 fn api_key(settings: &Settings, command: &ApiKeyCommand) -> Result<(), Failure> {

@@ -2,11 +2,12 @@
 //! order of the contract, and leaves a [`Call`] and the parsed body for the handler's extractors. What needs the
 //! database happens in [`super::execute`], when the handler runs its transaction.
 
+use actix_web::HttpMessage;
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::middleware::Next;
-use actix_web::{HttpMessage, ResponseError};
+use actix_web::web::BytesMut;
 use serde_json::{Map, Value};
 
 use super::fingerprint::Parts;
@@ -47,10 +48,8 @@ pub async fn guard(
     if policy.is_some() && answer.status().is_success() && !trace.has_committed() {
         let error =
             Error::Internal("a mutating route answered without committing its transaction".to_owned());
-        let response = error.error_response();
-        let (request, _) = answer.into_parts();
-        log::error!("{}", error.internals().unwrap_or_default());
-        return Ok(ServiceResponse::new(request, response));
+        // The trace finds the error in the answer, and logs it with the id of the request.
+        return Ok(ServiceResponse::from_err(error, answer.into_parts().0));
     }
     Ok(answer)
 }
@@ -70,14 +69,15 @@ async fn admit(
         Some(Policy::Keyed { lifetime, secret }) => Some((key(state, request)?, lifetime, secret)),
         _ => None,
     };
-    let query = form::pairs(request.query_string().as_bytes())?;
-    let (media_type, parameters) = if *request.method() == Method::POST {
-        let media_type = body::media_type(request.headers())?;
-        let bytes = body::read(request).await?;
-        (media_type, media_type.parse(&bytes)?)
+    let is_post = *request.method() == Method::POST;
+    let (media_type, bytes) = if is_post {
+        (body::media_type(request.headers())?, body::read(request).await?)
     } else {
-        (body::MediaType::Form, form::tree(query.clone())?)
+        (body::MediaType::Form, BytesMut::new())
     };
+    // The query comes after the limits of the body, since it is a matter of syntax too.
+    let query = form::pairs(request.query_string().as_bytes())?;
+    let parameters = if is_post { media_type.parse(&bytes)? } else { form::tree(query.clone())? };
     let claim = keyed.and_then(|(key, lifetime, secret)| {
         key.map(|key| Claim {
             source: Source::Api,
@@ -98,7 +98,7 @@ async fn admit(
         })
     });
     let stray = match &*query {
-        [(name, _), ..] if *request.method() == Method::POST => Some(name.clone()),
+        [(name, _), ..] if is_post => Some(name.clone()),
         _ => None,
     };
     let base_url = {
