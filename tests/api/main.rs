@@ -6,3 +6,4 @@ mod support;
 mod embedded;
 mod readme;
 mod riskiest;
+mod sdk;

@@ -2,11 +2,14 @@
 
 mod app;
 mod client;
+mod lossy_proxy;
 mod postgres;
 mod program;
+pub mod sdk;
 
 pub use app::{TestApp, probe_routes, probed};
 pub use client::{Call, Reply, raw_request};
+pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};
 pub use postgres::TestDatabase;
 pub use program::Program;
 
