@@ -57,3 +57,6 @@ class Events(Case):
         self.equal(sorted(event.type for event in found), types)
         self.holds(refund.id in ids(event.data.object for event in found))
         self.equal(v1.events.list(params={"type": "customer.subscription.created"}).data, [])
+        delivered = v1.events.list(params={"types": types, "limit": 2, "delivery_success": True}).data
+        self.equal(ids(delivered), ids(found))
+        self.equal(v1.events.list(params={"delivery_success": False}).data, [])
