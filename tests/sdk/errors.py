@@ -28,6 +28,22 @@ class Errors(Case):
             with self.subTest(params):
                 self.refused(INVALID, 400, code, param, create, params=params)
 
+    def test_what_stripe_has_and_this_service_has_not_is_said_to_be_unsupported(self):
+        unsupported = {
+            "application_fee_amount": 1,
+            "confirmation_token": "ctoken_1",
+            "excluded_payment_method_types": ["klarna"],
+            "mandate_data": {"customer_acceptance": {"type": "offline"}},
+            "transfer_data": {"destination": "acct_1"},
+            "use_stripe_sdk": True,
+        }
+        for param, value in unsupported.items():
+            params = {"amount": 100, "currency": "usd", param: value}
+            error = self.refused(
+                INVALID, 400, "parameter_unknown", param, v1.payment_intents.create, params=params
+            )
+            self.holds("does not support it" in error.user_message, error.user_message)
+
     def test_what_is_wrong_with_a_card_is_a_card_error_and_names_the_part(self):
         cases = [
             ({"number": "4242424242424241"}, "incorrect_number", "number"),
@@ -68,6 +84,7 @@ class Errors(Case):
         self.refused(*missing, "charge", v1.refunds.create, params={"charge": nothing})
         self.refused(*missing, "starting_after", v1.charges.list, params={"starting_after": nothing})
         self.refused(*missing, "ending_before", v1.charges.list, params={"ending_before": nothing})
+        self.refused(*missing, "payout", v1.balance_transactions.list, params={"payout": "po_nothing"})
         self.refused(
             *missing, "source",
             v1.charges.create, params={"amount": 100, "currency": "usd", "source": "pm_card_visa"},
