@@ -36,5 +36,6 @@ mod readme;
 mod refunds;
 mod riskiest;
 mod round_trips;
+mod sdk;
 mod sweeping;
 mod tokens;
