@@ -5,7 +5,7 @@
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin:/opt/homebrew/opt/libpq/bin:/usr/local/opt/libpq/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check db bench clean
+.PHONY: help run test sdks check db bench clean
 
 help: ## lists these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -14,9 +14,12 @@ run: ## builds a release and serves; ARGS goes to oncepay
 	@scripts/setup run
 	cargo run --release --locked -- $(ARGS)
 
-test: ## runs every test; ARGS goes to cargo test
-	@scripts/setup test
+test: sdks ## runs every test; ARGS goes to cargo test
 	cargo test $(ARGS)
+
+sdks: ## installs the official SDKs, which the tests need, into target
+	@scripts/setup test
+	@scripts/sdks
 
 # The tests are not repeated here, because whoever runs both (.ci/run, for one) would wait for them twice. Clippy goes
 # over the crate twice: the first time as the tests see it, with their features, and then as it is released.

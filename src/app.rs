@@ -10,7 +10,7 @@ use actix_web::dev::Server;
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, PathConfig, ServiceConfig};
-use actix_web::{App, HttpRequest, HttpServer, Responder};
+use actix_web::{App, HttpRequest, HttpServer};
 use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
 
@@ -22,6 +22,7 @@ use crate::idempotency::{Policy, guard};
 use crate::logs::trace;
 use crate::metrics::Metrics;
 use crate::secrets::Secrets;
+use crate::wire::unread::close_after_answer;
 use crate::{
     balance, charges, customers, disputes, events, idempotency, metrics, notifications, payment_intents,
     payment_methods, refunds, tokens, webhooks,
@@ -166,6 +167,7 @@ pub fn serve(
             // Innermost first: whatever a route answers passes the trace, which is the last to see it.
             .configure(move |config| mount(config, &state, routes()))
             .wrap(from_fn(trace))
+            .wrap(from_fn(close_after_answer))
     })
     .workers(workers)
     .keep_alive(KEEP_ALIVE)
@@ -174,6 +176,8 @@ pub fn serve(
     // What a client still sends after it was answered is not waited for.
     .client_disconnect_timeout(Duration::from_secs(1))
     .shutdown_timeout(SHUTDOWN_SECONDS)
+    // actix would drop what runs at SIGINT; cli.rs tells this server when to stop.
+    .disable_signals()
     .listen(listener)?
     .run();
     Ok(server)
@@ -196,10 +200,7 @@ pub fn mount(config: &mut ServiceConfig, state: &State, routes: Vec<Route>) {
             let guarded = (route.handler)().wrap(from_fn(move |request, next| guard(policy, request, next)));
             resource = resource.route(guarded.method(route.method));
         }
-        config.service(resource.default_service(web::to(move |request: HttpRequest| {
-            let allow = allow.clone();
-            async move { not_allowed(&request, allow) }
-        })));
+        config.service(resource.default_service(not_allowed(allow)));
     }
     metrics::mount(config);
     config.default_service(web::to(async |request: HttpRequest| -> Result<&'static str, Error> {
@@ -207,9 +208,13 @@ pub fn mount(config: &mut ServiceConfig, state: &State, routes: Vec<Route>) {
     }));
 }
 
-fn not_allowed(request: &HttpRequest, allow: String) -> impl Responder + use<> {
-    let (method, path) = shown(request);
-    Err::<&'static str, Error>(Error::MethodNotAllowed { method, path, allow })
+/// The answer to a method that a path does not have.
+pub fn not_allowed(allow: String) -> actix_web::Route {
+    web::to(move |request: HttpRequest| {
+        let (method, path) = shown(&request);
+        let error = Error::MethodNotAllowed { method, path, allow: allow.clone() };
+        async { Err::<&'static str, Error>(error) }
+    })
 }
 
 fn unknown(request: &HttpRequest) -> Error {

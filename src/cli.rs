@@ -3,15 +3,18 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 
-use actix_web::rt::signal::unix::{SignalKind, signal};
+use actix_web::dev::ServerHandle;
+use actix_web::rt::signal::unix::{Signal, SignalKind, signal};
 use chrono::Utc;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use futures_util::future::{Either, select};
 use tokio::sync::Notify;
 
 use crate::app::{self, Clock, Shared, State};
@@ -19,7 +22,7 @@ use crate::auth::{Credentials, keys, queries};
 use crate::card_network::simulation;
 use crate::config::{ApiKeyCommand, Command, CommandLine, Settings};
 use crate::db::{Database, Options, migrate::migrate};
-use crate::embedded::Cluster;
+use crate::embedded::{self, Cluster};
 use crate::faults::Faults;
 use crate::metrics::Metrics;
 use crate::secrets::{Secrets, random_text};
@@ -61,7 +64,6 @@ impl Server {
         if let Some(url) = &settings.database_url {
             return Ok(Self { url: url.clone(), cluster: None });
         }
-        make_private_directory(&settings.data_dir)?;
         let cluster = Cluster::start(&settings.data_dir)?;
         let mut connection = PgConnection::establish(&cluster.url("postgres"))?;
         let there = diesel::sql_query(format!("SELECT FROM pg_database WHERE datname = '{DATABASE}'"));
@@ -103,16 +105,24 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
     let address = listener.local_addr()?;
     let state = state(settings, &server, secrets, address);
     actix_web::rt::System::new().block_on(async {
+        let (terminated, interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let http = app::serve(Arc::clone(&state), app::routes, listener, settings.workers())?;
+        let told_twice = pin!(told_twice(http.handle(), terminated, interrupted));
         let mut background = vec![actix_web::rt::spawn(sweeper::run(Arc::clone(&state)))];
         if settings.webhook_worker {
             background.push(actix_web::rt::spawn(send(Arc::clone(&state))));
         }
         greet(&address.to_string(), demo_key.as_deref());
-        let ended = http.await;
+        let ended = select(http, told_twice).await;
         background.iter().for_each(actix_web::rt::task::JoinHandle::abort);
-        state.database.close().await;
-        ended
+        match ended {
+            Either::Left((ended, _)) => {
+                state.database.close().await;
+                ended
+            }
+            // What still runs is cut off, and PostgreSQL rolls it back.
+            Either::Right(((), _)) => Ok(()),
+        }
     })?;
     if let Some(cluster) = server.cluster {
         cluster.stop();
@@ -131,11 +141,9 @@ fn work(settings: &Settings) -> Result<(), Failure> {
         let sweeper = actix_web::rt::spawn(sweeper::run(Arc::clone(&state)));
         let sender = actix_web::rt::spawn(send(Arc::clone(&state)));
         log::info!("the worker runs");
-        let mut end = signal(SignalKind::terminate())?;
-        tokio::select! {
-            _ = actix_web::rt::signal::ctrl_c() => {}
-            _ = end.recv() => {}
-        }
+        let (mut terminated, mut interrupted) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
         sweeper.abort();
         sender.abort();
         state.database.close().await;
@@ -200,6 +208,15 @@ fn own_url(mut address: SocketAddr) -> String {
     format!("http://{address}{}", notifications::handlers::PATH)
 }
 
+/// Stops the server at SIGTERM, and at Ctrl-C just the same: what runs is finished. Ends when it is told again, by
+/// somebody who cannot wait for that.
+async fn told_twice(server: ServerHandle, mut terminated: Signal, mut interrupted: Signal) {
+    select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
+    // The command is sent by the call; the server's end is awaited elsewhere.
+    drop(server.stop(true));
+    select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
+}
+
 /// What a person needs to go on. It goes to standard output; the log goes to standard error.
 fn greet(address: &str, demo_key: Option<&str>) {
     let mut out = io::stdout().lock();
@@ -227,7 +244,7 @@ fn secrets(settings: &Settings) -> Result<Secrets, Failure> {
                 .into(),
         );
     }
-    make_private_directory(&settings.data_dir)?;
+    embedded::make_directory(&settings.data_dir)?;
     Ok(Secrets::new(vec![kept_secret(&settings.data_dir.join("secret-key"), || random_text(32))?])?)
 }
 
@@ -259,14 +276,6 @@ fn kept_secret(path: &Path, make: impl FnOnce() -> String) -> Result<String, Fai
         }
         Err(error) => Err(unreadable(error).into()),
     }
-}
-
-fn make_private_directory(path: &Path) -> Result<(), Failure> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| format!("cannot make the data directory {}: {error}", path.display()).into())
 }
 
 fn api_key(settings: &Settings, command: &ApiKeyCommand) -> Result<(), Failure> {

@@ -43,6 +43,9 @@ impl Point {
 /// Names the point at which the process kills itself with SIGKILL.
 pub const KILL_AT: &str = "ONCEPAY_KILL_AT";
 
+/// Names the point at which each request panics.
+pub const PANIC_AT: &str = "ONCEPAY_PANIC_AT";
+
 /// What happens at the points.
 #[derive(Default)]
 pub struct Faults {
@@ -60,14 +63,16 @@ impl Faults {
         Self { hook: Some(Box::new(hook)) }
     }
 
-    /// Kills the process where [`KILL_AT`] says.
+    /// Kills the process where [`KILL_AT`] says, and panics where [`PANIC_AT`] does.
     pub fn from_environment() -> Self {
-        let Ok(name) = std::env::var(KILL_AT) else { return Self::default() };
+        let named = |variable| std::env::var(variable).unwrap_or_default();
+        let (kill_at, panic_at) = (named(KILL_AT), named(PANIC_AT));
         Self::new(move |point, _| {
-            if point.as_str() == name {
+            if point.as_str() == kill_at {
                 // SAFETY: raise has no preconditions.
                 unsafe { libc::raise(libc::SIGKILL) };
             }
+            assert_ne!(point.as_str(), panic_at, "told to panic here");
         })
     }
 

@@ -18,6 +18,7 @@ use actix_web::middleware::Next;
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::FutureExt;
 use log::kv::{self, Key, Value, VisitSource};
+use log::{Level, Log, Metadata, Record};
 
 use crate::app::State;
 use crate::auth::Account;
@@ -180,7 +181,8 @@ pub enum Format {
     Json,
 }
 
-/// Starts logging to standard error. `RUST_LOG` says what is logged; by default warnings, and info of oncepay.
+/// Starts logging to standard error, panics too. `RUST_LOG` says what is logged; by default warnings, and info of
+/// oncepay.
 pub fn init(format: Format) {
     let filter = env_logger::Env::default().default_filter_or("warn,oncepay=info");
     let mut builder = env_logger::Builder::from_env(filter);
@@ -197,7 +199,34 @@ pub fn init(format: Format) {
             writeln!(out, "{}", serde_json::Value::Object(members.0))
         });
     }
-    builder.init();
+    let lines = Lines(builder.build());
+    log::set_max_level(lines.0.filter());
+    log::set_boxed_logger(Box::new(lines)).expect("logging is started once");
+    std::panic::set_hook(Box::new(|panic| log::error!(target: "oncepay::panic", "{panic}")));
+}
+
+/// Crates that read requests. What they log for their own developers has whole headers in it, so nobody gets to see
+/// it, whatever `RUST_LOG` says.
+const READERS: [&str; 3] = ["actix_http", "actix_web", "actix_router"];
+
+/// The logger of env_logger, but for what [`READERS`] say below info.
+struct Lines(env_logger::Logger);
+
+impl Log for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let told_by = metadata.target().split("::").next().unwrap_or_default();
+        (metadata.level() <= Level::Info || !READERS.contains(&told_by)) && self.0.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            self.0.log(record);
+        }
+    }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
 }
 
 /// The pairs of a log record as members of a JSON object.

@@ -13,7 +13,7 @@ use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
 };
 
-use crate::app::State;
+use crate::app::{State, not_allowed};
 use crate::error::Error;
 use crate::idempotency::Outcome;
 
@@ -90,9 +90,13 @@ pub fn known_method(method: &Method) -> &'static str {
 }
 
 pub fn mount(config: &mut web::ServiceConfig) {
-    config.route("/metrics", web::get().to(metrics));
-    config.route("/healthz", web::get().to(healthz));
-    config.route("/readyz", web::get().to(readyz));
+    for (path, route) in [
+        ("/metrics", web::get().to(metrics)),
+        ("/healthz", web::get().to(healthz)),
+        ("/readyz", web::get().to(readyz)),
+    ] {
+        config.service(web::resource(path).route(route).default_service(not_allowed("GET".to_owned())));
+    }
 }
 
 async fn metrics(request: HttpRequest) -> Result<HttpResponse, Error> {

@@ -5,7 +5,7 @@ use crate::app::Route;
 use crate::balance;
 use crate::charges::Charge;
 use crate::db::Db;
-use crate::error::Error;
+use crate::error::{Error, quoted};
 use crate::idempotency::Answer;
 use crate::types::{Id, PageRequest};
 use crate::wire::{self, FromParameter, Nothing, Parameter, Parameters, Params, Payload};
@@ -29,6 +29,11 @@ struct ListTransactions {
 impl Parameters for ListTransactions {
     fn read(params: &mut Params) -> Result<Self, Error> {
         let (page, cursor) = params.page()?;
+        // Nothing is ever paid out, so whatever payout is named, there is none.
+        if let Some(id) = params.take::<String>("payout")? {
+            let (id, param) = (quoted(&id), "payout".to_owned());
+            return Err(Error::ReferenceNotFound { noun: "payout", id, param });
+        }
         let filter = Filter {
             currency: params.take("currency")?,
             kind: params.take("type")?,

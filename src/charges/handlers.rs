@@ -1,5 +1,6 @@
 use actix_web::web::{self, Path};
 use diesel::pg::PgConnection;
+use serde_json::Value;
 
 use super::{CaptureCharge, Charge, CreateCharge, Filter, UpdateCharge};
 use crate::app::Route;
@@ -7,7 +8,6 @@ use crate::charges;
 use crate::db::{Db, Tx};
 use crate::error::{Error, ErrorBody};
 use crate::idempotency::{Answer, Policy};
-use crate::payment_methods::NewCard;
 use crate::tokens::Source;
 use crate::types::{Cause, Id, PageRequest};
 use crate::wire::{self, Expand, Nothing, Parameters, Params, Payload, Update};
@@ -32,14 +32,15 @@ impl Parameters for CreateCharge {
         let amount = params.need("amount")?;
         let currency = params.need("currency")?;
         let source: Option<Source> = params.take("source")?;
-        let card: Option<NewCard> = params.take("card")?;
+        // An older name of the same parameter, which some callers still use.
+        let card: Option<Source> = params.take("card")?;
         if source.is_some() && card.is_some() {
             return Err(Error::invalid("card", "You cannot use both `source` and `card`."));
         }
         Ok(Self {
             amount,
             currency,
-            source: source.or(card.map(Source::New)),
+            source: source.or(card),
             customer: params.take("customer")?,
             capture: params.take("capture")?.unwrap_or(true),
             description: params.take("description")?,
@@ -94,8 +95,8 @@ impl Parameters for ListCharges {
 async fn create(tx: Tx, body: Payload<CreateCharge>) -> Result<Answer, Error> {
     tx.run(move |connection, cause| {
         let (create, expand) = body.parse()?;
-        let charge = charges::create(connection, cause, create)?;
-        answer(connection, cause, &charge, &expand)
+        let (charge, shape) = charges::create(connection, cause, create)?;
+        answer(connection, cause, &charge, shape, &expand)
     })
     .await
 }
@@ -142,11 +143,12 @@ fn answer(
     connection: &mut PgConnection,
     cause: &Cause,
     charge: &Charge,
+    shape: Value,
     expand: &Expand,
 ) -> Result<Answer, Error> {
-    let Some(decline) = charge.decline() else {
-        return wire::created(connection, cause, PATH, charge.shape(), expand);
-    };
+    // A property that cannot be expanded is refused whether or not the card was declined.
+    let created = wire::created(connection, cause, PATH, shape, expand)?;
+    let Some(decline) = charge.decline() else { return Ok(created) };
     let error = ErrorBody { charge: Some(charge.id.to_string()), ..ErrorBody::decline(decline) };
     Ok(Answer::new(402, error.to_json()))
 }

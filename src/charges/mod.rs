@@ -130,18 +130,25 @@ pub struct Filter {
 
 /// Charges a card. A decline is no error: it leaves a failed charge, which is committed and remembered.
 ///
-/// A real card network would be called between [`prepare`] and [`conclude`].
+/// Its shape, which its event holds, comes with the charge: the answer is the same, and is not made a second time.
+///
+/// A real card network would be called between its two halves, `prepare` and `conclude`.
 ///
 /// # Errors
 /// An amount out of bounds, no card to charge, a card that is refused, metadata beyond the limits.
-pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateCharge) -> Result<Charge, Error> {
+pub fn create(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    create: CreateCharge,
+) -> Result<(Charge, Value), Error> {
     let capture = create.capture;
     let (charge, card) = prepare(connection, cause, create)?;
     let outcome = card_network::authorise(card.test_card()?);
     let (charge, movement) = conclude(cause, charge, outcome, capture)?;
-    queries::insert(connection, cause, &charge, movement.as_ref())?;
+    let shape = charge.shape();
+    queries::insert(connection, cause, &charge, movement.as_ref(), &shape)?;
     simulation::will_speak_of_charge(connection, cause, &charge)?;
-    Ok(charge)
+    Ok((charge, shape))
 }
 
 /// What comes before the call of the network: the card is found or kept, and the charge is whole but for its
@@ -365,10 +372,19 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
     found.ok_or_else(|| Error::not_found::<Charge>(id))
 }
 
+/// That `param` names a charge.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Charge>, param: &str) -> Result<(), Error> {
+    let found = queries::find(connection, cause.account, id)?;
+    found.map(drop).ok_or_else(|| Error::no_such::<Charge>(&id.to_string(), param))
+}
+
 /// A page of charges, the newest first.
 ///
 /// # Errors
-/// The cursor names no charge.
+/// The cursor names no charge, or the filter no customer.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -376,10 +392,11 @@ pub fn list(
     cursor: Option<Id<Charge>>,
     filter: &Filter,
 ) -> Result<Page<Charge>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<Charge>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
+    }
+    if let Some(customer) = filter.customer {
+        customers::known(connection, cause, customer, "customer")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }

@@ -3,6 +3,7 @@ use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::{BigInt, Nullable, Text, Uuid as SqlUuid};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Charge, Filter, Status};
@@ -14,15 +15,16 @@ use crate::schema::{balance_transactions, charges};
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
-/// Inserts a charge with its event and, if money moved, its row of the ledger.
+/// Inserts a charge with its event, which holds `shape`, and, if money moved, its row of the ledger.
 pub fn insert(
     connection: &mut PgConnection,
     cause: &Cause,
     charge: &Charge,
     movement: Option<&BalanceTransaction>,
+    shape: &Value,
 ) -> QueryResult<()> {
     let insert = Part::new("charge", diesel::insert_into(charges::table).values(charge));
-    let events = events::of(cause, &[(charge.first_event(), &charge.shape())]);
+    let events = events::of(cause, &[(charge.first_event(), shape)]);
     match movement {
         None => Together::new((insert,), events).execute(connection).map(drop),
         Some(movement) => {
@@ -41,7 +43,8 @@ pub fn update_captured(
     movement: &BalanceTransaction,
 ) -> QueryResult<()> {
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
-    let events = events::of(cause, &[("charge.captured", &charge.shape())]);
+    let shape = charge.shape();
+    let events = events::of(cause, &[("charge.captured", &shape)]);
     Together::new((Part::new("charge", Capture::new(charge)), Part::new("ledger", ledger)), events)
         .execute(connection)
         .map(drop)
@@ -51,7 +54,8 @@ pub fn update_captured(
 pub fn update_released(connection: &mut PgConnection, cause: &Cause, charge: &Charge) -> QueryResult<()> {
     let update = diesel::update(charges::table.find((charge.account_id, charge.id)))
         .set(charges::status.eq(charge.status));
-    let events = events::of(cause, &[("charge.expired", &charge.shape())]);
+    let shape = charge.shape();
+    let events = events::of(cause, &[("charge.expired", &shape)]);
     Together::new((Part::new("charge", update),), events).execute(connection).map(drop)
 }
 
@@ -79,7 +83,8 @@ pub fn update_details(connection: &mut PgConnection, cause: &Cause, charge: &Cha
         charges::shipping.eq(&charge.shipping),
         charges::user_report.eq(&charge.user_report),
     ));
-    let events = events::of(cause, &[("charge.updated", &charge.shape())]);
+    let shape = charge.shape();
+    let events = events::of(cause, &[("charge.updated", &shape)]);
     Together::new((Part::new("charge", update),), events).execute(connection).map(drop)
 }
 

@@ -6,7 +6,7 @@ use crate::customers;
 use crate::db::{Db, Tx};
 use crate::error::Error;
 use crate::idempotency::{Answer, Policy};
-use crate::payment_methods::{self, NewCard, PaymentMethod};
+use crate::payment_methods::{self, PaymentMethod};
 use crate::tokens::Source;
 use crate::types::{Id, PageRequest};
 use crate::wire::{self, FromParameter, Nothing, Parameter, Parameters, Params, Payload, Update};
@@ -39,12 +39,13 @@ struct UpdateCustomer(Details);
 impl Parameters for UpdateCustomer {
     fn read(params: &mut Params) -> Result<Self, Error> {
         let source: Option<Source> = params.take("source")?;
-        let card: Option<NewCard> = params.take("card")?;
+        // An older name of the same parameter, which some callers still use.
+        let card: Option<Source> = params.take("card")?;
         if source.is_some() && card.is_some() {
             return Err(Error::invalid("card", "You cannot use both `source` and `card`."));
         }
         let default_source = params.take("default_source")?;
-        let details = details(params, source.or(card.map(Source::New)))?;
+        let details = details(params, source.or(card))?;
         Ok(Self(Details { default_source, ..details }))
     }
 }

@@ -233,7 +233,7 @@ fn installed_major(directory: &Path) -> Option<u32> {
     version.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
 }
 
-fn make_home(data_dir: &Path) -> Result<PathBuf, StartError> {
+pub(super) fn make_home(data_dir: &Path) -> Result<PathBuf, StartError> {
     if !data_dir.is_dir() {
         fs::create_dir_all(data_dir).map_err(failed("create", data_dir))?;
         // Root's umask may be strict, but the server's user must get to the cluster in here, which is private itself.

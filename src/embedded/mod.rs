@@ -115,6 +115,16 @@ impl Drop for Cluster {
     }
 }
 
+/// Makes the data directory as the cluster needs it, for what else is kept there before the cluster starts. Everybody may
+/// search it, since root's server runs as another user; what it holds is private itself.
+///
+/// # Errors
+///
+/// [`StartError::Io`].
+pub fn make_directory(data_dir: &Path) -> Result<(), StartError> {
+    machine::make_home(data_dir).map(drop)
+}
+
 /// Why the private PostgreSQL could not be started, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

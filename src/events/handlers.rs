@@ -44,6 +44,11 @@ impl Parameters for ListEvents {
             (None, Some(many)) => TypeFilter::Types(many),
             (None, None) => TypeFilter::Any,
         };
+        // Nobody is notified yet, so there is no event whose delivery has failed.
+        let types = match params.take("delivery_success")? {
+            Some(false) => TypeFilter::Types(vec![]),
+            Some(true) | None => types,
+        };
         Ok(Self { page, cursor, types })
     }
 }

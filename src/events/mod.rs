@@ -14,11 +14,14 @@ use diesel::pg::{Pg, PgConnection, PgValue};
 use diesel::prelude::*;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Json;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
+use crate::auth::Account;
 use crate::db;
 use crate::error::Error;
 use crate::schema::events;
+use crate::types::cause::Request;
 use crate::types::{Cause, Id, Kind, Page, PageRequest};
 use crate::webhooks;
 pub use queries::NewEvents;
@@ -41,9 +44,37 @@ impl Kind for Event {
 }
 
 /// An event as it is sent: with its object as it was right after the effect.
-#[derive(Debug, Clone, PartialEq, AsExpression, FromSqlRow)]
+#[derive(Debug, Clone, PartialEq, FromSqlRow)]
 #[diesel(sql_type = Json)]
 pub struct Payload(pub Value);
+
+/// An event on its way into the database.
+#[derive(Debug, Serialize, AsExpression)]
+#[diesel(sql_type = Json)]
+struct NewPayload<'a> {
+    account: Id<Account>,
+    api_version: &'static str,
+    created: i64,
+    data: Data<'a>,
+    id: Id<Event>,
+    livemode: bool,
+    object: &'static str,
+    /// When it is sent to an endpoint, it is still to be delivered to that one at least.
+    pending_webhooks: u8,
+    request: Origin,
+    r#type: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Data<'a> {
+    object: &'a Value,
+}
+
+#[derive(Debug, Serialize)]
+struct Origin {
+    id: Id<Request>,
+    idempotency_key: Option<String>,
+}
 
 /// Which events a list holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +87,7 @@ pub enum TypeFilter {
 }
 
 /// The events of an effect, to be written with it.
-pub fn of(cause: &Cause, happened: &[(&'static str, &Value)]) -> NewEvents {
+pub fn of<'a>(cause: &Cause, happened: &[(&'static str, &'a Value)]) -> NewEvents<'a> {
     NewEvents::new(cause, happened)
 }
 
@@ -91,23 +122,6 @@ pub fn list(
     Ok(page.page(queries::list(connection, cause.account, page, types)?))
 }
 
-/// The event that is written: of this type, with this snapshot.
-fn payload(cause: &Cause, id: Id<Event>, event_type: &str, object: &Value) -> Payload {
-    Payload(json!({
-        "id": id,
-        "object": "event",
-        "account": cause.account,
-        "api_version": API_VERSION,
-        "created": cause.now.timestamp(),
-        "data": { "object": object },
-        "livemode": false,
-        // When it is sent to an endpoint, it is still to be delivered to that one at least.
-        "pending_webhooks": 1,
-        "request": { "id": cause.request_id, "idempotency_key": cause.idempotency_key },
-        "type": event_type,
-    }))
-}
-
 /// The shapes of these events, with how many deliveries each still has before it.
 ///
 /// # Errors
@@ -123,9 +137,26 @@ pub fn shapes(connection: &mut PgConnection, cause: &Cause, events: Vec<Event>) 
     Ok(events.into_iter().map(shape).collect())
 }
 
-impl ToSql<Json, Pg> for Payload {
+impl<'a> NewPayload<'a> {
+    fn new(cause: &Cause, id: Id<Event>, event_type: &'static str, object: &'a Value) -> Self {
+        Self {
+            account: cause.account,
+            api_version: API_VERSION,
+            created: cause.now.timestamp(),
+            data: Data { object },
+            id,
+            livemode: false,
+            object: "event",
+            pending_webhooks: 1,
+            request: Origin { id: cause.request_id, idempotency_key: cause.idempotency_key.clone() },
+            r#type: event_type,
+        }
+    }
+}
+
+impl ToSql<Json, Pg> for NewPayload<'_> {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_json(&self.0, out)
+        db::write_json(self, out)
     }
 }
 

@@ -5,7 +5,7 @@ use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types;
 use serde_json::Value;
 
-use super::{Event, Payload, TypeFilter, payload};
+use super::{Event, NewPayload, TypeFilter};
 use crate::auth::Account;
 use crate::schema::events;
 use crate::types::cause::Request;
@@ -15,21 +15,22 @@ use crate::types::{Cause, Id, PageRequest};
 /// The events of one effect and their deliveries to the endpoints that want them: the end of a
 /// [`crate::db::Together`], whose list of statements it goes on with. It is one text for any number of events, so that
 /// diesel keeps it prepared.
-#[derive(Debug, QueryId)]
-pub struct NewEvents {
+#[derive(Debug)]
+pub struct NewEvents<'a> {
     account_id: Id<Account>,
     request_id: Id<Request>,
     idempotency_key: Option<String>,
     created_at: DateTime<Utc>,
     ids: Vec<Id<Event>>,
     types: Vec<&'static str>,
-    payloads: Vec<Payload>,
+    payloads: Vec<NewPayload<'a>>,
 }
 
-impl NewEvents {
-    pub fn new(cause: &Cause, happened: &[(&'static str, &Value)]) -> Self {
+impl<'a> NewEvents<'a> {
+    pub fn new(cause: &Cause, happened: &[(&'static str, &'a Value)]) -> Self {
         let ids: Vec<Id<Event>> = happened.iter().map(|_| cause.new_id()).collect();
-        let payloads = ids.iter().zip(happened).map(|(id, (kind, object))| payload(cause, *id, kind, object));
+        let payloads = ids.iter().zip(happened);
+        let payloads = payloads.map(|(id, (kind, object))| NewPayload::new(cause, *id, kind, object));
         Self {
             account_id: cause.account,
             request_id: cause.request_id,
@@ -42,7 +43,7 @@ impl NewEvents {
     }
 }
 
-impl QueryFragment<Pg> for NewEvents {
+impl QueryFragment<Pg> for NewEvents<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         out.push_sql(
             ", written AS (INSERT INTO events \
@@ -71,6 +72,12 @@ impl QueryFragment<Pg> for NewEvents {
         );
         Ok(())
     }
+}
+
+/// Written out, because the derived one knows no lifetimes.
+impl QueryId for NewEvents<'_> {
+    type QueryId = NewEvents<'static>;
+    const HAS_STATIC_QUERY_ID: bool = true;
 }
 
 pub fn find(

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
+use actix_web::HttpMessage;
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::middleware::Next;
 use actix_web::web::BytesMut;
-use actix_web::{HttpMessage, ResponseError};
 use serde_json::{Map, Value};
 
 use super::fingerprint::Parts;
@@ -52,10 +52,8 @@ pub async fn guard(
     if policy.is_some() && answer.status().is_success() && !trace.has_committed() {
         let error =
             Error::Internal("a mutating route answered without committing its transaction".to_owned());
-        let response = error.error_response();
-        let (request, _) = answer.into_parts();
-        log::error!("{}", error.internals().unwrap_or_default());
-        return Ok(ServiceResponse::new(request, response));
+        // The trace finds the error in the answer, and logs it with the id of the request.
+        return Ok(ServiceResponse::from_err(error, answer.into_parts().0));
     }
     Ok(answer)
 }

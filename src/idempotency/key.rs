@@ -53,10 +53,17 @@ impl Key {
     /// # Errors
     /// See [`KeyError`].
     pub fn parse(value: &[u8]) -> Result<Self, KeyError> {
-        let text = match value {
-            [b'"', rest @ ..] => unquoted(rest)?,
-            bare => bare.to_vec(),
-        };
+        match value {
+            [b'"', rest @ ..] => Self::exactly(unquoted(rest)?),
+            bare => Self::exactly(bare.to_vec()),
+        }
+    }
+
+    /// The key of these very characters, in which a quote is a character like another.
+    ///
+    /// # Errors
+    /// See [`KeyError`].
+    pub fn exactly(text: Vec<u8>) -> Result<Self, KeyError> {
         if text.is_empty() {
             return Err(KeyError::Empty);
         }

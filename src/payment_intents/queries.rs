@@ -76,10 +76,9 @@ pub fn update_captured(
     movement: &BalanceTransaction,
 ) -> QueryResult<()> {
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
-    let events = events::of(
-        cause,
-        &[("charge.captured", &charge.shape()), ("payment_intent.succeeded", &intent.shape())],
-    );
+    let (charge_shape, intent_shape) = (charge.shape(), intent.shape());
+    let happened = [("charge.captured", &charge_shape), ("payment_intent.succeeded", &intent_shape)];
+    let events = events::of(cause, &happened);
     let parts = (
         Part::new("intent", Change::new(intent)),
         Part::new("charge", Capture::new(charge)),

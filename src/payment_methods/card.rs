@@ -13,6 +13,7 @@ use super::BillingDetails;
 use crate::card_network::{self, TestCard, TypedCard};
 use crate::db;
 use crate::error::Error;
+use crate::types::Currency;
 use crate::wire::params::{FromParameter, Parameter, Params};
 use crate::wire::shared::Address;
 
@@ -187,6 +188,8 @@ impl FromParameter for NewCard {
         if params.take::<String>("object")?.is_some_and(|object| object != "card") {
             return Err(Error::invalid("source[object]", "Invalid object: only card is supported."));
         }
+        // It matters to cards that money is paid out to, and there are none of those here.
+        params.take::<Currency>("currency")?;
         params.finish()?;
         Ok(NewCard::Typed(typed, Box::new(billing_details)))
     }

@@ -22,7 +22,8 @@ pub fn insert_attached(
     method: &PaymentMethod,
 ) -> QueryResult<()> {
     let insert = diesel::insert_into(payment_methods::table).values(method);
-    let events = events::of(cause, &[("payment_method.attached", &method.shape())]);
+    let shape = method.shape();
+    let events = events::of(cause, &[("payment_method.attached", &shape)]);
     Together::new((Part::new("method", insert),), events).execute(connection).map(drop)
 }
 
@@ -41,7 +42,8 @@ pub fn update(
         payment_methods::metadata.eq(&method.metadata),
         payment_methods::detached_at.eq(method.detached_at),
     ));
-    let events = events::of(cause, &[(event, &method.shape())]);
+    let shape = method.shape();
+    let events = events::of(cause, &[(event, &shape)]);
     Together::new((Part::new("method", update),), events).execute(connection).map(drop)
 }
 

@@ -24,8 +24,8 @@ pub fn insert(
 ) -> QueryResult<()> {
     let insert = diesel::insert_into(refunds::table).values(refund);
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
-    let events =
-        events::of(cause, &[("refund.created", &refund.shape()), ("charge.refunded", &charge.shape())]);
+    let (refund_shape, charge_shape) = (refund.shape(), charge.shape());
+    let events = events::of(cause, &[("refund.created", &refund_shape), ("charge.refunded", &charge_shape)]);
     let parts =
         (Part::new("refund", insert), Part::new("ledger", ledger), Part::new("charge", TakeOff::of(charge)));
     Together::new(parts, events).execute(connection).map(drop)
@@ -35,7 +35,8 @@ pub fn insert(
 pub fn update_status(connection: &mut PgConnection, cause: &Cause, refund: &Refund) -> QueryResult<()> {
     let update = diesel::update(refunds::table.find((refund.account_id, refund.id)))
         .set(refunds::status.eq(&refund.status));
-    let events = events::of(cause, &[("refund.updated", &refund.shape())]);
+    let shape = refund.shape();
+    let events = events::of(cause, &[("refund.updated", &shape)]);
     Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
 }
 
@@ -52,7 +53,8 @@ pub fn update_failed(
         refunds::failure_balance_transaction_id.eq(refund.failure_balance_transaction_id),
     ));
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
-    let events = events::of(cause, &[("refund.failed", &refund.shape())]);
+    let shape = refund.shape();
+    let events = events::of(cause, &[("refund.failed", &shape)]);
     let parts =
         (Part::new("refund", update), Part::new("ledger", ledger), Part::new("charge", TakeOff::of(charge)));
     Together::new(parts, events).execute(connection).map(drop)
@@ -62,7 +64,8 @@ pub fn update_failed(
 pub fn update_metadata(connection: &mut PgConnection, cause: &Cause, refund: &Refund) -> QueryResult<()> {
     let update = diesel::update(refunds::table.find((refund.account_id, refund.id)))
         .set(refunds::metadata.eq(&refund.metadata));
-    let events = events::of(cause, &[("refund.updated", &refund.shape())]);
+    let shape = refund.shape();
+    let events = events::of(cause, &[("refund.updated", &shape)]);
     Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
 }
 

@@ -1,4 +1,5 @@
 use chrono::{DateTime, Utc};
+use diesel::dsl::{AsSelect, SqlTypeOf};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
@@ -32,39 +33,43 @@ pub fn find(
         .optional()
 }
 
-/// Marks an unused token as used, and gives the id of its card.
+/// Marks an unused token as used, and gives its card.
 pub fn spend(
     connection: &mut PgConnection,
     account: Id<Account>,
     id: Id<Token>,
     now: DateTime<Utc>,
-) -> QueryResult<Option<Id<PaymentMethod>>> {
-    Spend { account, id, now }.get_result(connection).optional()
+) -> QueryResult<Option<PaymentMethod>> {
+    Spend { account, id, now, card: PaymentMethod::as_select() }.get_result(connection).optional()
 }
 
-/// diesel keeps no `UPDATE` prepared of its own accord.
+/// diesel keeps no `UPDATE` prepared of its own accord, and knows none with a second table.
 #[derive(QueryId)]
 struct Spend {
     account: Id<Account>,
     id: Id<Token>,
     now: DateTime<Utc>,
+    card: AsSelect<PaymentMethod, Pg>,
 }
 
 impl QueryFragment<Pg> for Spend {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         out.push_sql("UPDATE tokens SET used_at = ");
         out.push_bind_param::<sql_types::Timestamptz, _>(&self.now)?;
-        out.push_sql(" WHERE account_id = ");
+        out.push_sql(" FROM payment_methods WHERE tokens.account_id = ");
         out.push_bind_param::<sql_types::Uuid, _>(&self.account)?;
-        out.push_sql(" AND id = ");
+        out.push_sql(" AND tokens.id = ");
         out.push_bind_param::<sql_types::Uuid, _>(&self.id)?;
-        out.push_sql(" AND used_at IS NULL RETURNING payment_method_id");
-        Ok(())
+        out.push_sql(
+            " AND tokens.used_at IS NULL AND payment_methods.account_id = tokens.account_id \
+             AND payment_methods.id = tokens.payment_method_id RETURNING ",
+        );
+        self.card.walk_ast(out)
     }
 }
 
 impl Query for Spend {
-    type SqlType = sql_types::Uuid;
+    type SqlType = SqlTypeOf<AsSelect<PaymentMethod, Pg>>;
 }
 
 impl RunQueryDsl<PgConnection> for Spend {}

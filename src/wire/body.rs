@@ -18,7 +18,7 @@ use serde_json::{Map, Number, Value};
 use std::future::{Ready, ready};
 
 use super::{Expand, Parameters, Params, form};
-use crate::error::Error;
+use crate::error::{Error, quoted};
 
 /// The most bytes a body may have.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -55,7 +55,14 @@ impl<T: Parameters> Payload<T> {
     /// A parameter that is missing, unknown or of the wrong type, by its name.
     pub fn parse(self) -> Result<(T, Expand), Error> {
         if let Some(name) = self.body.stray {
-            return Err(Error::ParameterUnknown(format!("{name} (send it in the body, not in the query)")));
+            let param = quoted(&name);
+            return Err(Error::ParameterInvalid {
+                message: format!(
+                    "Received unknown parameter: {param}. Send it in the body, not in the query."
+                ),
+                param,
+                code: Some("parameter_unknown"),
+            });
         }
         let mut params = Params::new(self.body.parameters, self.body.is_json);
         let expand = params.take::<Expand>("expand")?.unwrap_or_default();
@@ -127,7 +134,7 @@ pub fn media_type(headers: &HeaderMap) -> Result<MediaType, Error> {
         other => unsupported(format!(
             "Bodies of the type {} are not understood: send application/json or \
              application/x-www-form-urlencoded.",
-            crate::error::quoted(other)
+            quoted(other)
         )),
     }
 }
@@ -239,10 +246,7 @@ impl<'de> Visitor<'de> for Strict {
             }
             let value = map.next_value_seed(Strict)?;
             if members.insert(name.clone(), value).is_some() {
-                return Err(de::Error::custom(format!(
-                    "the member {:?} is repeated",
-                    crate::error::quoted(&name)
-                )));
+                return Err(de::Error::custom(format!("the member {:?} is repeated", quoted(&name))));
             }
         }
         Ok(Value::Object(members))

@@ -7,6 +7,7 @@ pub mod expand;
 pub mod form;
 pub mod params;
 pub mod shared;
+pub mod unread;
 
 pub use body::Payload;
 pub use expand::Expand;

@@ -18,30 +18,39 @@ pub const MAX_TEXT_CHARACTERS: usize = 5000;
 pub const MAX_EMAIL_CHARACTERS: usize = 512;
 
 /// What Stripe's API has and this service has not: Connect, tax, other methods of payment, and the like.
-const UNSUPPORTED: [&str; 35] = [
+const UNSUPPORTED: [&str; 46] = [
     "account",
+    "allow_redisplay",
+    "amount_details",
     "application_fee",
     "application_fee_amount",
     "balance",
     "bank_account",
+    "business_name",
     "card_present",
     "cash_balance",
+    "confirmation_token",
     "coupon",
     "customer_account",
     "cvc_update",
     "default_card",
     "destination",
     "exchange_rate",
+    "excluded_payment_method_types",
     "forward_to",
     "hooks",
+    "individual_name",
     "instructions_email",
     "invoice",
     "invoice_prefix",
     "level3",
+    "mandate",
+    "mandate_data",
     "next_invoice_sequence",
     "on_behalf_of",
     "origin",
     "payment_details",
+    "payment_method_configuration",
     "person",
     "pii",
     "promotion_code",
@@ -54,6 +63,8 @@ const UNSUPPORTED: [&str; 35] = [
     "test_clock",
     "transfer_data",
     "transfer_group",
+    "use_stripe_sdk",
+    "validate",
 ];
 
 /// The parameters of a request that nobody has taken yet.

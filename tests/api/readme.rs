@@ -2,7 +2,11 @@
 
 use std::process::Command;
 
-use crate::support::TestApp;
+use chrono::{Datelike, Utc};
+use oncepay::card_network::{self, CARDS, Decline, Outcome, TypedCard};
+use tokio::process::Command as Process;
+
+use crate::support::{TestApp, sdk};
 
 const README: &str = include_str!("../../README.md");
 
@@ -13,13 +17,19 @@ struct Example {
 }
 
 fn examples() -> Vec<Example> {
-    let blocks = README.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let example = |block: &str| {
         let prints =
             block.lines().filter_map(|line| line.strip_prefix("# prints ")).map(str::to_owned).collect();
         Example { script: block.to_owned(), prints }
     };
-    blocks.map(example).collect()
+    blocks("sh").map(example).collect()
+}
+
+/// The blocks of a language.
+fn blocks(language: &str) -> impl Iterator<Item = &'static str> {
+    let fence = format!("```{language}\n");
+    let starts: Vec<usize> = README.match_indices(&fence).map(|(at, fence)| at + fence.len()).collect();
+    starts.into_iter().map(|start| README[start..].split("```").next().unwrap())
 }
 
 #[tokio::test]
@@ -42,6 +52,91 @@ async fn every_example_prints_what_the_readme_says() {
         }
     }
     app.database.assert_clean();
+}
+
+/// The one snippet of a language, against this server, and a call with the client that it makes.
+fn snippet(language: &str, call: &str, app: &TestApp) -> String {
+    let snippets: Vec<&str> = blocks(language).collect();
+    assert_eq!(snippets.len(), 1, "one snippet for {language}");
+    let port = app.address.port().to_string();
+    let here = snippets[0].replace("8080", &port).replace("sk_test_oncepay_demo", &app.database.api_key);
+    assert!(here.contains(&port) && here.contains(&app.database.api_key), "{here}");
+    assert!(snippets[0].lines().count() <= 2, "the README promises two lines: {here}");
+    format!("{here}\n{call}\n")
+}
+
+/// That a client of the README made one customer.
+async fn assert_makes_a_customer(app: &TestApp, mut interpreter: Process, option: &str, script: &str) {
+    interpreter.args([option, script]);
+    let printed = sdk::finish(interpreter).await;
+    assert!(printed.starts_with("cus_"), "{script}\n{printed}");
+    assert_eq!(app.database.count("customers"), 1);
+    app.database.assert_clean();
+}
+
+#[tokio::test]
+async fn the_snippet_for_python_makes_a_client_of_this_server() {
+    let app = TestApp::spawn();
+    let script = snippet("python", "print(client.v1.customers.create().id)", &app);
+    assert_makes_a_customer(&app, sdk::python(), "-c", &script).await;
+}
+
+#[tokio::test]
+async fn the_snippet_for_node_makes_a_client_of_this_server() {
+    let Some(node) = sdk::node() else {
+        eprintln!("not run: target/sdk-node has no SDK, because there was no Node when `make test` ran");
+        return;
+    };
+    let app = TestApp::spawn();
+    let script = snippet("js", "stripe.customers.create().then(made => console.log(made.id));", &app);
+    assert_makes_a_customer(&app, node, "-e", &script).await;
+}
+
+#[test]
+fn each_sdk_is_pointed_at_the_demo_account_in_two_lines() {
+    for language in ["python", "js", "ruby", "php", "go", "java", "rust"] {
+        let snippets: Vec<&str> = blocks(language).collect();
+        assert_eq!(snippets.len(), 1, "{language}");
+        assert!(
+            snippets[0].lines().count() == 2 && snippets[0].contains("sk_test_oncepay_demo"),
+            "{language}"
+        );
+        assert!(snippets[0].contains("127.0.0.1") && snippets[0].contains("8080"), "{language}");
+    }
+}
+
+#[test]
+fn the_test_cards_of_the_readme_are_those_of_the_program() {
+    let table =
+        README.split("| name | number | outcome |\n").nth(1).expect("the README has a table of cards");
+    let mut told = Vec::new();
+    for row in table.lines().skip(1).take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let names = cells[1].split(", ").map(|name| name.trim_matches('`'));
+        let numbers: Vec<&str> = cells[2].split(", ").collect();
+        assert_eq!(names.clone().count(), numbers.len(), "{row}");
+        for (name, number) in names.zip(numbers) {
+            let typed = TypedCard {
+                number: number.to_owned(),
+                expiry_month: 12,
+                expiry_year: i64::from(Utc::now().year()),
+                cvc: None,
+            };
+            let card = card_network::accept(&typed, Utc::now()).expect(row);
+            assert_eq!(card.name, name, "{row}");
+            let outcome = match card_network::authorise(card) {
+                Outcome::Approved => "paid",
+                Outcome::Declined(Decline::AuthenticationRequired) => "requires_action",
+                Outcome::Declined(decline) => decline.decline_code(),
+            };
+            assert!(cells[3].contains(outcome), "{row}");
+            told.push(name);
+        }
+    }
+    let mut all: Vec<&str> = CARDS.iter().map(|card| card.name).collect();
+    told.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(told, all);
 }
 
 #[test]

@@ -19,10 +19,10 @@ use oncepay::secrets::Secrets;
 use oncepay::webhooks::{self, delivery::Schedule};
 use oncepay::wire::{Parameters, Params, Payload};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::client::Call;
+use super::client::{Call, Reply};
 use super::postgres::TestDatabase;
 
 /// A server and its database. Dropping it stops the server and drops the database.
@@ -145,6 +145,21 @@ impl TestApp {
         Call::new(&self.client, method, format!("http://{}{path}", self.address), api_key)
     }
 
+    /// Sends a form with a key of its own.
+    pub async fn submit(&self, path: &str, form: &str) -> Reply {
+        self.post(path).key(&super::fresh_key()).form(form).send().await
+    }
+
+    /// Sends JSON with a key of its own.
+    pub async fn submit_json(&self, path: &str, body: &Value) -> Reply {
+        self.post(path).key(&super::fresh_key()).json(body).send().await
+    }
+
+    /// What stands at a path.
+    pub async fn read(&self, path: &str) -> Value {
+        self.get(path).send().await.expect(200).body
+    }
+
     /// Makes a charge of 10.00 usd, and gives its id.
     pub async fn charge(&self) -> String {
         let key = super::fresh_key();
@@ -171,12 +186,13 @@ pub fn probed(name: &str) -> usize {
     PROBED.lock().unwrap().get(name).copied().unwrap_or(0)
 }
 
-/// The table of routes, and three more: one that does as it is told, one that forgets its transaction, and one whose
-/// answer is a secret.
+/// The table of routes, and four more: one that does as it is told, one that forgets its transaction, one whose
+/// answer is a secret, and one that panics before it has a transaction.
 pub fn probe_routes() -> Vec<Route> {
     let mut routes = app::routes();
     routes.push(Route::post("/v1/probe", Policy::KEYED, || web::to(probe)));
     routes.push(Route::post("/v1/forgetful", Policy::KEYED, || web::to(forgetful)));
+    routes.push(Route::post("/v1/panic", Policy::KEYED, || web::to(panics)));
     let secret = Policy::Keyed { lifetime: Some(Duration::from_secs(3600)), secret: true };
     routes.push(Route::post("/v1/secret", secret, || web::to(probe)));
     routes
@@ -233,4 +249,8 @@ async fn probe(tx: Tx, body: Payload<Probe>) -> Result<Answer, Error> {
 /// Answers without having run its transaction.
 async fn forgetful(_tx: Tx) -> Answer {
     Answer::json(200, &json!({ "done": "nothing" }))
+}
+
+async fn panics() -> Answer {
+    panic!("told to")
 }

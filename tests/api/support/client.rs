@@ -47,8 +47,13 @@ impl Call {
     }
 
     pub fn body(self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
-        let typed = self.header("Content-Type", content_type);
-        Self { request: typed.request.body(body.into()) }
+        self.header("Content-Type", content_type).bytes(body)
+    }
+
+    /// A body of which no header speaks.
+    pub fn bytes(self, body: impl Into<Vec<u8>>) -> Self {
+        let body: Vec<u8> = body.into();
+        Self { request: self.request.body(body) }
     }
 
     pub async fn send(self) -> Reply {
@@ -66,6 +71,24 @@ impl Call {
 }
 
 impl Reply {
+    /// Reads an answer as it came over the wire, with a `Content-Length`.
+    #[track_caller]
+    pub fn parse(text: &str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let mut lines = head.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        let headers = lines.map(|line| {
+            let (name, value) = line.split_once(": ").unwrap_or((line, ""));
+            (name.parse::<reqwest::header::HeaderName>().unwrap(), value.parse().unwrap())
+        });
+        Self {
+            status: status.unwrap_or_else(|| panic!("no status: {text:?}")),
+            headers: headers.collect(),
+            bytes: body.as_bytes().to_vec(),
+            body: serde_json::from_str(body).unwrap_or(Value::Null),
+        }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().expect("headers are text"))
     }
@@ -119,4 +142,19 @@ pub fn raw_request(address: SocketAddr, bytes: &[u8], patience: Duration) -> Str
         answer.extend_from_slice(&buffer[..read]);
     }
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Sends a request of which each header is given as bytes, as no client library would, and reads the answer.
+/// `Content-Length` is added unless it is given.
+#[track_caller]
+pub fn raw_call(address: SocketAddr, line: &str, headers: &[(&str, &[u8])], body: &[u8]) -> Reply {
+    let mut bytes = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n").into_bytes();
+    for (name, value) in headers {
+        bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+    }
+    if !headers.iter().any(|(name, _)| *name == "Content-Length") {
+        bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+    }
+    bytes.extend_from_slice(&[b"\r\n", body].concat());
+    Reply::parse(&raw_request(address, &bytes, Duration::from_secs(20)))
 }

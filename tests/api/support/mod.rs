@@ -1,14 +1,35 @@
 //! What the tests share.
 
 mod app;
+pub mod bytes;
 mod client;
+mod gate;
+mod logged;
+mod lossy_proxy;
+mod own_cluster;
 mod postgres;
 mod program;
+mod proxy;
+mod random;
+mod raw;
+pub mod sdk;
+mod serving;
+pub mod shapes;
+mod tap;
 
 pub use app::{TestApp, probe_routes, probed};
-pub use client::{Call, Reply, raw_request};
+pub use client::{Call, Reply, raw_call, raw_request};
+pub use gate::Gate;
+pub use logged::logged;
+pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};
+pub use own_cluster::OwnCluster;
 pub use postgres::TestDatabase;
 pub use program::Program;
+pub use proxy::{Cut, Proxy, Traffic};
+pub use random::Random;
+pub use raw::{Raw, RawReply};
+pub use serving::{Serving, oncepay};
+pub use tap::Tap;
 
 use std::time::{Duration, Instant};
 

@@ -1,15 +1,15 @@
 //! One private cluster for all tests, and a database for each, made from a migrated template.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use oncepay::audit::{Report, audit};
-use oncepay::auth::{Account, keys, queries};
+use oncepay::auth::{keys, queries};
 use oncepay::db::migrate::migrate;
 use oncepay::embedded::Cluster;
-use oncepay::types::Id;
 
 /// A database of one test; it is dropped with this guard.
 pub struct TestDatabase {
@@ -40,10 +40,19 @@ impl TestDatabase {
         key
     }
 
-    /// The account of the test's API key.
-    pub fn account(&self) -> Id<Account> {
-        let credentials = oncepay::auth::Credentials::of_key(&self.api_key);
-        queries::account(&mut self.connect(), &credentials).unwrap().expect("the key works")
+    /// Makes another API key of the test's account.
+    pub fn another_key(&self) -> String {
+        let key = keys::random();
+        keys::ensure(&mut self.connect(), "the test's", &key, chrono::Utc::now()).unwrap();
+        key
+    }
+
+    /// Revokes an API key.
+    #[track_caller]
+    pub fn revoke(&self, api_key: &str) {
+        let credentials = oncepay::auth::Credentials::of_key(api_key);
+        let revoked = queries::revoke_credentials(&mut self.connect(), &credentials, chrono::Utc::now());
+        assert_eq!(revoked, Ok(1));
     }
 
     /// The rows of a table.
@@ -63,6 +72,51 @@ impl TestDatabase {
 
     pub fn execute(&self, statement: &str) {
         diesel::sql_query(statement).execute(&mut self.connect()).expect(statement);
+    }
+
+    /// The one `text` that a statement selects.
+    pub fn text(&self, statement: &str) -> String {
+        self.texts(statement).pop().expect(statement)
+    }
+
+    /// The `text` of each row that a statement selects.
+    fn texts(&self, statement: &str) -> Vec<String> {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = diesel::sql_types::Text)]
+            text: String,
+        }
+        let rows = diesel::sql_query(statement).load::<Row>(&mut self.connect()).expect(statement);
+        rows.into_iter().map(|row| row.text).collect()
+    }
+
+    fn tables(&self) -> Vec<String> {
+        let tables = self.texts("SELECT tablename::text AS text FROM pg_tables WHERE schemaname = 'public'");
+        assert!(tables.len() > 5, "{tables:?}");
+        tables
+    }
+
+    /// Each table with the number of its rows and a checksum of them: equal before and after what changes nothing.
+    pub fn contents(&self) -> BTreeMap<String, String> {
+        let summary = |table: String| {
+            let rows = self.text(&format!(
+                "SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') AS text \
+                 FROM {table} t"
+            ));
+            (table, rows)
+        };
+        self.tables().into_iter().map(summary).collect()
+    }
+
+    /// All that is stored in all tables, as text.
+    pub fn dump(&self) -> String {
+        // Stored bodies are bytes, whose hex would hide what is in them.
+        let bodies =
+            "SELECT coalesce(string_agg(encode(body, 'escape'), ' '), '') AS text FROM idempotency_records";
+        let rows =
+            |table: String| format!("SELECT coalesce(string_agg(t::text, ' '), '') AS text FROM {table} t");
+        let statements = self.tables().into_iter().map(rows).chain([bodies.to_owned()]);
+        statements.map(|statement| self.text(&statement)).collect()
     }
 
     pub fn audit(&self) -> Report {

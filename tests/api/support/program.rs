@@ -15,12 +15,14 @@ pub struct Program {
     pub address: SocketAddr,
     pub database: Arc<TestDatabase>,
     child: Child,
+    log: tempfile::NamedTempFile,
     client: reqwest::Client,
 }
 
 impl Program {
     /// Starts the program on a port of its own, with these environment variables.
     pub fn start(database: &Arc<TestDatabase>, environment: &[(&str, &str)]) -> Self {
+        let log = tempfile::NamedTempFile::new().expect("a file for the log is made");
         let mut child = Command::new(env!("CARGO_BIN_EXE_oncepay"))
             .env_remove("RUST_LOG")
             .env("DATABASE_URL", &database.url)
@@ -28,7 +30,7 @@ impl Program {
             .env("LISTEN_ADDR", "127.0.0.1:0")
             .envs(environment.iter().copied())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log.reopen().expect("the log can be opened"))
             .spawn()
             .expect("the program starts");
         let mut line = String::new();
@@ -37,24 +39,21 @@ impl Program {
             panic!("the program says where it listens, and not {line:?}");
         });
         let client = reqwest::Client::builder().timeout(std::time::Duration::from_secs(30)).build().unwrap();
-        Self { address, database: Arc::clone(database), child, client }
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.child.id()
+        Self { address, database: Arc::clone(database), child, log, client }
     }
 
     pub fn post(&self, path: &str) -> Call {
-        Call::new(
-            &self.client,
-            Method::POST,
-            format!("http://{}{path}", self.address),
-            &self.database.api_key,
-        )
+        self.call_as(&self.database.api_key, Method::POST, path)
     }
 
-    pub fn get(&self, path: &str) -> Call {
-        Call::new(&self.client, Method::GET, format!("http://{}{path}", self.address), &self.database.api_key)
+    /// A call with another API key.
+    pub fn call_as(&self, api_key: &str, method: Method, path: &str) -> Call {
+        Call::new(&self.client, method, format!("http://{}{path}", self.address), api_key)
+    }
+
+    /// What the program has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path()).expect("the log can be read")
     }
 
     pub fn signal(&self, signal: i32) {

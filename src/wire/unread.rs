@@ -1,0 +1,69 @@
+//! A request that is answered before its body has come to its end.
+//!
+//! Its connection can serve no other request, and actix closes it, but for one case: if the body comes in chunks
+//! and nobody holds it any more, actix reads on to its end, which a client may never send. So the answer holds the
+//! body for as long as it is being sent; to actix it then is a body that somebody still wants, and the connection is
+//! closed like any other.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use actix_web::HttpMessage;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::error::PayloadError;
+use actix_web::middleware::Next;
+use actix_web::web::Bytes;
+use futures_util::{Stream, StreamExt};
+
+/// Sees to it that a connection is closed after an answer to a request whose body was not read to its end.
+///
+/// # Errors
+/// What `next` returns.
+pub async fn close_after_answer(
+    mut request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, actix_web::Error> {
+    if !request.chunked().unwrap_or(false) {
+        return next.call(request).await;
+    }
+    let held = Held(Rc::new(RefCell::new(request.take_payload())));
+    request.set_payload(Payload::Stream { payload: Box::pin(held.clone()) });
+    let answer = next.call(request).await?;
+    Ok(answer.map_body(|_, body| BoxBody::new(Holding { body, _request_body: held })))
+}
+
+/// A request's body, of which the reader has one handle and the answer another.
+#[derive(Clone)]
+struct Held(Rc<RefCell<Payload>>);
+
+impl Stream for Held {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.borrow_mut().poll_next_unpin(context)
+    }
+}
+
+/// The body of an answer that holds the body of its request.
+struct Holding {
+    body: BoxBody,
+    _request_body: Held,
+}
+
+impl MessageBody for Holding {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.body).poll_next(context)
+    }
+}

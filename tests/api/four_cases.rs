@@ -1,0 +1,250 @@
+//! The four cases of the contract for every keyed route, generated from the table of routes: the first call creates,
+//! the second replays, another body is refused, and an expired key runs again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use oncepay::app::{Route, routes};
+use oncepay::idempotency::Policy;
+use reqwest::Method;
+
+use crate::support::{Reply, TestApp, fresh_key};
+
+/// A request that a route understands, with what it needs made beforehand, and another one.
+struct Sample {
+    path: String,
+    body: &'static str,
+    another_body: &'static str,
+    /// What the same request answers when it runs once more: mostly what it answered first.
+    again: u16,
+}
+
+/// Makes the sample of a keyed route.
+struct Sampler {
+    path: &'static str,
+    make: for<'a> fn(&'a TestApp) -> LocalBoxFuture<'a, Sample>,
+}
+
+/// A sample for each keyed route; whoever adds a route adds one here.
+const SAMPLERS: &[Sampler] = &[
+    Sampler {
+        path: "/v1/customers",
+        make: |_| {
+            let (body, another_body) = ("name=Ada&metadata[a]=1", "name=Ada&metadata[a]=2");
+            async move { Sample { path: "/v1/customers".to_owned(), body, another_body, again: 201 } }
+                .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/customers/{customer}",
+        make: |app| {
+            async move {
+                let path = format!("/v1/customers/{}", make(app, "/v1/customers", "name=Ada").await);
+                Sample { path, body: "name=Grace", another_body: "name=Edsger", again: 200 }
+            }
+            .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/tokens",
+        make: |_| {
+            let body = "card[number]=4242424242424242&card[exp_month]=12&card[exp_year]=2040&card[cvc]=123";
+            let another_body = "card[number]=4242424242424242&card[exp_month]=11&card[exp_year]=2040";
+            async move { Sample { path: "/v1/tokens".to_owned(), body, another_body, again: 201 } }
+                .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/charges",
+        make: |_| {
+            let body = "amount=1000&currency=usd&source=tok_visa";
+            let another_body = "amount=1001&currency=usd&source=tok_visa";
+            async move { Sample { path: "/v1/charges".to_owned(), body, another_body, again: 201 } }
+                .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/charges/{charge}",
+        make: |app| {
+            async move {
+                let path = format!("/v1/charges/{}", app.charge().await);
+                Sample { path, body: "description=a", another_body: "description=b", again: 200 }
+            }
+            .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/charges/{charge}/capture",
+        make: |app| {
+            async move {
+                let body = "amount=1000&currency=usd&source=tok_visa&capture=false";
+                let path = format!("/v1/charges/{}/capture", make(app, "/v1/charges", body).await);
+                // It runs again, and finds that the first run has captured.
+                Sample { path, body: "amount=600", another_body: "amount=601", again: 400 }
+            }
+            .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/refunds",
+        make: |app| {
+            async move {
+                let charge: &'static str = app.charge().await.leak();
+                let body = format!("charge={charge}&amount=10").leak();
+                let another_body = format!("charge={charge}&amount=11").leak();
+                Sample { path: "/v1/refunds".to_owned(), body, another_body, again: 201 }
+            }
+            .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/refunds/{refund}",
+        make: |app| {
+            async move {
+                let body = format!("charge={}&amount=10", app.charge().await);
+                let path = format!("/v1/refunds/{}", make(app, "/v1/refunds", &body).await);
+                Sample { path, body: "metadata[a]=1", another_body: "metadata[a]=2", again: 200 }
+            }
+            .boxed_local()
+        },
+    },
+];
+
+/// Makes an object, and gives its id.
+async fn make(app: &TestApp, path: &str, body: &str) -> String {
+    app.post(path).key(&fresh_key()).form(body).send().await.expect(201).id().to_owned()
+}
+
+fn is_keyed(route: &Route) -> bool {
+    matches!(route.policy, Some(Policy::Keyed { .. }))
+}
+
+/// The path of a route, with `x` wherever it names something.
+fn filled(route: &Route) -> String {
+    let parts = route.path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn every_keyed_route_has_a_sample_and_every_sample_a_route() {
+    let keyed: Vec<&str> = routes().iter().filter(|route| is_keyed(route)).map(|route| route.path).collect();
+    let sampled: Vec<&str> = SAMPLERS.iter().map(|sampler| sampler.path).collect();
+    for route in &keyed {
+        let samples = sampled.iter().filter(|path| *path == route).count();
+        assert_eq!(samples, 1, "POST {route} has {samples} samples in SAMPLERS, and needs one");
+    }
+    for path in &sampled {
+        assert!(keyed.contains(path), "POST {path} has a sample in SAMPLERS, but is no keyed route");
+    }
+}
+
+#[tokio::test]
+async fn every_keyed_route_creates_then_replays_then_refuses_another_body_then_runs_again() {
+    let app = TestApp::spawn();
+    for sampler in SAMPLERS {
+        let sample = (sampler.make)(&app).await;
+        let key = fresh_key();
+        let call = |body: &str| app.post(&sample.path).key(&key).form(body);
+        let name = sampler.path;
+
+        // The first call creates.
+        let before = app.database.contents();
+        let first = call(sample.body).send().await;
+        assert!(first.status == 200 || first.status == 201, "{name}: {first:?}");
+        assert!(!first.is_replay() && first.header("Original-Request").is_none(), "{name}: {first:?}");
+        let after = app.database.contents();
+        assert_effect(&before, &after, name);
+        if first.status == 201 {
+            assert_eq!(first.header("Location"), Some(format!("{}/{}", sample.path, first.id()).as_str()));
+        }
+
+        // The second replays, byte for byte, and writes nothing, not even an event.
+        for _ in 0..2 {
+            assert_replays(&call(sample.body).send().await, &first, name);
+            assert_eq!(app.database.contents(), after, "{name}: a replay has written");
+        }
+
+        // Another body is refused, and changes nothing.
+        let other = call(sample.another_body).send().await.expect_error(422, "idempotency_key_reused");
+        assert_eq!(other.body["error"]["type"], "idempotency_error", "{name}");
+        assert_eq!(other.body["error"]["retry"], "new_key", "{name}");
+        let to_an_sdk = call(sample.another_body).header("Stripe-Version", "2026-08-26");
+        let other = to_an_sdk.send().await.expect_error(400, "idempotency_key_reused");
+        assert_eq!(other.body["error"]["type"], "idempotency_error", "{name}");
+        assert_eq!(app.database.contents(), after, "{name}: a refused body has written");
+        assert_replays(&call(sample.body).send().await, &first, name);
+
+        // An expired key runs again, although its row was not swept.
+        app.state.clock.advance(Duration::from_secs(24 * 3600 + 1));
+        let again = call(sample.body).send().await.expect(sample.again);
+        assert!(!again.is_replay(), "{name}: {again:?}");
+        if sample.again < 300 {
+            assert_effect(&after, &app.database.contents(), name);
+            assert_replays(&call(sample.body).send().await, &again, name);
+        }
+    }
+    app.database.assert_clean();
+}
+
+/// That a record was written, and something else with it.
+#[track_caller]
+fn assert_effect(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>, name: &str) {
+    let changed: Vec<&str> =
+        after.iter().filter(|(table, rows)| before[*table] != **rows).map(|(table, _)| &**table).collect();
+    assert!(
+        changed.contains(&"idempotency_records") && changed.len() > 1,
+        "{name}: only {changed:?} changed"
+    );
+}
+
+#[track_caller]
+fn assert_replays(replay: &Reply, first: &Reply, name: &str) {
+    assert!(replay.is_replay(), "{name}: {replay:?}");
+    assert_eq!(replay.header("Original-Request"), first.header("Request-Id"), "{name}");
+    assert_ne!(replay.header("Request-Id"), first.header("Request-Id"), "{name}");
+    assert_eq!((replay.status, &replay.bytes), (first.status, &first.bytes), "{name}");
+    for header in ["Content-Type", "Location", "Content-Length"] {
+        assert_eq!(replay.header(header), first.header(header), "{name}");
+    }
+    let date = replay.header("Date").expect("each answer has its date");
+    let date = chrono::DateTime::parse_from_rfc2822(date).unwrap().to_utc();
+    let age = chrono::Utc::now() - date;
+    assert!(age < chrono::Duration::seconds(30), "{name}: the date is {age} old");
+}
+
+#[tokio::test]
+async fn without_a_key_no_post_runs() {
+    let app = TestApp::spawn();
+    let before = app.database.contents();
+    for route in routes().iter().filter(|route| route.method == Method::POST.as_str()) {
+        // The key is asked for before the body is looked at.
+        let reply = app.post(&filled(route)).body("text/plain", "?").send().await;
+        let reply = reply.expect_error(400, "idempotency_key_required");
+        let message = reply.body["error"]["message"].as_str().unwrap();
+        assert!(message.contains("require-idempotency-key"), "{message}");
+        assert_eq!(reply.body["error"]["type"], "invalid_request_error");
+    }
+    assert_eq!(app.database.contents(), before);
+}
+
+#[tokio::test]
+async fn every_get_and_delete_ignores_the_header() {
+    let app = TestApp::spawn();
+    let before = app.database.contents();
+    let key = fresh_key();
+    for route in routes().iter().filter(|route| !is_keyed(route)) {
+        let method = Method::from_bytes(route.method.as_str().as_bytes()).unwrap();
+        let call = || app.call(method.clone(), &filled(route));
+        let without = call().send().await;
+        assert!([200, 404].contains(&without.status), "{} {}: {without:?}", route.method, route.path);
+        // Neither one key for all of them, nor what is no key, makes a difference.
+        for value in [key.as_str(), "not a key", ""] {
+            let with = call().key(value).send().await;
+            assert_eq!((with.status, &with.bytes), (without.status, &without.bytes), "{}", route.path);
+            assert!(!with.is_replay());
+        }
+    }
+    assert_eq!(app.database.contents(), before);
+}

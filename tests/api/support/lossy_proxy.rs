@@ -1,0 +1,153 @@
+//! A proxy that loses what passes through it, as networks do.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Error, Read, Result, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What happens to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Delivered,
+    /// The server never sees it.
+    RequestLost,
+    /// The server answers, and the client never sees that.
+    AnswerLost,
+    /// The client's connection ends as soon as the server has the request.
+    CutOff,
+}
+
+/// A request that came by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    pub key: String,
+    pub fate: Fate,
+    /// The status of the server's answer, if it was asked.
+    pub status: Option<u16>,
+    pub is_replay: bool,
+}
+
+/// What came by, in the order in which it was answered.
+pub type Journal = Arc<Mutex<Vec<Passage>>>;
+
+/// How often each key has come by.
+type Met = Arc<Mutex<HashMap<String, usize>>>;
+
+/// A running proxy. Dropping it stops it.
+pub struct LossyProxy {
+    pub address: SocketAddr,
+    stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LossyProxy {
+    /// Stands before `server`; `fate` decides over the first, second, … request with the same idempotency key. What
+    /// has no key is delivered.
+    pub fn start(
+        server: SocketAddr,
+        journal: &Journal,
+        fate: impl Fn(usize) -> Fate + Clone + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::spawn({
+            let (journal, stopped) = (Arc::clone(journal), Arc::clone(&stopped));
+            let met = Met::default();
+            move || {
+                for client in listener.incoming().map_while(Result::ok) {
+                    if stopped.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let (journal, met, fate) = (Arc::clone(&journal), Arc::clone(&met), fate.clone());
+                    // It ends with its client's connection, or in an error that the client notices.
+                    std::thread::spawn(move || serve(&client, server, &journal, &met, fate));
+                }
+            }
+        });
+        Self { address, stopped, thread: Some(thread) }
+    }
+}
+
+impl Drop for LossyProxy {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        // The listener wakes up to find that it is over.
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(
+    client: &TcpStream,
+    server: SocketAddr,
+    journal: &Journal,
+    met: &Met,
+    fate: impl Fn(usize) -> Fate,
+) -> Result<()> {
+    client.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let mut requests = BufReader::new(client);
+    loop {
+        let request = Message::read(&mut requests)?;
+        let key = request.header("idempotency-key").unwrap_or_default().to_owned();
+        let fate = if key.is_empty() { Fate::Delivered } else { fate(meet(met, &key)) };
+        let mut passage = Passage { key, fate, status: None, is_replay: false };
+        if fate == Fate::RequestLost {
+            journal.lock().unwrap().push(passage);
+            return client.shutdown(Shutdown::Both);
+        }
+        let mut upstream = TcpStream::connect(server)?;
+        upstream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        upstream.write_all(&request.bytes)?;
+        if fate == Fate::CutOff {
+            client.shutdown(Shutdown::Both)?;
+        }
+        let answer = Message::read(&mut BufReader::new(&upstream))?;
+        passage.status = answer.head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        passage.is_replay = answer.header("idempotent-replayed").is_some();
+        journal.lock().unwrap().push(passage);
+        match fate {
+            Fate::Delivered => { client }.write_all(&answer.bytes)?,
+            _ => return client.shutdown(Shutdown::Both),
+        }
+    }
+}
+
+/// How often a key has come by, this time included.
+fn meet(met: &Met, key: &str) -> usize {
+    let mut met = met.lock().unwrap();
+    let times = met.entry(key.to_owned()).or_default();
+    *times += 1;
+    *times
+}
+
+/// A message of HTTP/1.1 whose body, if any, has its length announced.
+struct Message {
+    head: String,
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    fn read(stream: &mut impl BufRead) -> Result<Self> {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head)? == 0 {
+                return Err(Error::other("the other side is gone"));
+            }
+        }
+        let mut message = Self { bytes: head.clone().into_bytes(), head };
+        let length = message.header("content-length").map_or(0, |length| length.parse().unwrap());
+        stream.take(length).read_to_end(&mut message.bytes)?;
+        Ok(message)
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
+        lines.filter(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
+    }
+}
