@@ -78,18 +78,23 @@ impl fmt::Display for Report {
 const RULES: &[Rule] = &[
     Rule {
         name: "every remembered answer has its effect",
-        // A row of an object or an event has the request's id. What is remembered wrote one; but for the update of a
-        // payment intent, and for a payment method that was attached already, of which Stripe has no event.
+        // What it made has the request's id: its events or, where Stripe has none, its row. A change of which Stripe has
+        // no event either leaves the object that the answer shows, or shows a secret and is sealed.
         statement: "SELECT format('%s %s', r.key, r.request_id) AS broken FROM idempotency_records r \
              WHERE r.source = 'api' \
-               AND NOT EXISTS (SELECT FROM events x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
-               AND NOT EXISTS (SELECT FROM tokens x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
-               AND NOT EXISTS (SELECT FROM payment_methods x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
-               AND NOT (r.status = 200 AND NOT r.sealed AND EXISTS ( \
-                   SELECT FROM payment_intents x WHERE x.account_id = r.account_id \
-                     AND convert_from(r.body, 'UTF8')::json ->> 'id' = 'pi_' || replace(x.id::text, '-', '') \
-                   UNION ALL SELECT FROM payment_methods x WHERE x.account_id = r.account_id \
-                     AND convert_from(r.body, 'UTF8')::json ->> 'id' = 'pm_' || replace(x.id::text, '-', '')))",
+               AND NOT EXISTS ( \
+                   SELECT FROM events x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id) \
+                   UNION ALL SELECT FROM tokens x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id) \
+                   UNION ALL SELECT FROM payment_methods x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id) \
+                   UNION ALL SELECT FROM webhook_endpoints x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
+               AND NOT (r.status = 200 AND r.sealed) \
+               AND NOT (r.status = 200 AND EXISTS ( \
+                   SELECT FROM (SELECT account_id, 'pi_' || replace(id::text, '-', '') AS shown FROM payment_intents \
+                       UNION ALL SELECT account_id, 'pm_' || replace(id::text, '-', '') FROM payment_methods \
+                       UNION ALL SELECT account_id, 'we_' || replace(id::text, '-', '') FROM webhook_endpoints \
+                       UNION ALL SELECT account_id, 'evt_' || replace(id::text, '-', '') FROM events) AS x \
+                   WHERE x.account_id = r.account_id \
+                     AND x.shown = convert_from(r.body, 'UTF8')::json ->> 'id'))",
     },
     Rule {
         name: "every effect of a key that is remembered is of the request that was remembered",
