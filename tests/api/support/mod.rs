@@ -4,11 +4,13 @@ mod app;
 mod client;
 mod postgres;
 mod program;
+mod proxy;
 
 pub use app::{TestApp, probe_routes, probed};
 pub use client::{Call, Reply, raw_request};
 pub use postgres::TestDatabase;
 pub use program::Program;
+pub use proxy::{Cut, Proxy, Traffic};
 
 use std::time::{Duration, Instant};
 
