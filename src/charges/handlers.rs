@@ -1,5 +1,6 @@
 use actix_web::web::{self, Path};
 use diesel::pg::PgConnection;
+use serde_json::Value;
 
 use super::{CaptureCharge, Charge, CreateCharge, Filter, UpdateCharge};
 use crate::app::Route;
@@ -94,8 +95,8 @@ impl Parameters for ListCharges {
 async fn create(tx: Tx, body: Payload<CreateCharge>) -> Result<Answer, Error> {
     tx.run(move |connection, cause| {
         let (create, expand) = body.parse()?;
-        let charge = charges::create(connection, cause, create)?;
-        answer(connection, cause, &charge, &expand)
+        let (charge, shape) = charges::create(connection, cause, create)?;
+        answer(connection, cause, &charge, shape, &expand)
     })
     .await
 }
@@ -142,10 +143,11 @@ fn answer(
     connection: &mut PgConnection,
     cause: &Cause,
     charge: &Charge,
+    shape: Value,
     expand: &Expand,
 ) -> Result<Answer, Error> {
     let Some(decline) = charge.decline() else {
-        return wire::created(connection, cause, PATH, charge.shape(), expand);
+        return wire::created(connection, cause, PATH, shape, expand);
     };
     let body = error_body(&ErrorBody {
         error_type: ErrorType::CardError,

@@ -123,11 +123,17 @@ pub struct Filter {
 
 /// Charges a card. A decline is no error: it leaves a failed charge, which is committed and remembered.
 ///
+/// Its shape, which its event holds, comes with the charge: the answer is the same, and is not made a second time.
+///
 /// A real card network would be called between [`prepare`] and [`conclude`].
 ///
 /// # Errors
 /// An amount out of bounds, no card to charge, a card that is refused, metadata beyond the limits.
-pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateCharge) -> Result<Charge, Error> {
+pub fn create(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    create: CreateCharge,
+) -> Result<(Charge, Value), Error> {
     let capture = create.capture;
     let (charge, card) = prepare(connection, cause, create)?;
     let outcome = card_network::authorise(card.test_card()?);
@@ -178,22 +184,25 @@ fn conclude(
     charge: Charge,
     outcome: Outcome,
     capture: bool,
-) -> Result<Charge, Error> {
+) -> Result<(Charge, Value), Error> {
     match outcome {
         Outcome::Approved if capture => {
             let (charge, movement) = captured(cause, charge, None)?;
-            queries::insert_captured(connection, cause, &charge, &movement)?;
-            Ok(charge)
+            let shape = charge.shape();
+            queries::insert_captured(connection, cause, &charge, &movement, &shape)?;
+            Ok((charge, shape))
         }
         Outcome::Approved => {
-            queries::insert(connection, cause, &charge, "charge.succeeded")?;
-            Ok(charge)
+            let shape = charge.shape();
+            queries::insert(connection, cause, &charge, "charge.succeeded", &shape)?;
+            Ok((charge, shape))
         }
         Outcome::Declined(decline) => {
             let decline_code = Some(decline.decline_code().to_owned());
             let charge = Charge { status: Status::Failed, decline_code, ..charge };
-            queries::insert(connection, cause, &charge, "charge.failed")?;
-            Ok(charge)
+            let shape = charge.shape();
+            queries::insert(connection, cause, &charge, "charge.failed", &shape)?;
+            Ok((charge, shape))
         }
     }
 }

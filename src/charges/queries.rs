@@ -2,6 +2,7 @@ use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::{BigInt, Nullable, Text, Uuid as SqlUuid};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Charge, Filter};
@@ -13,28 +14,30 @@ use crate::schema::{balance_transactions, charges};
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
-/// Inserts a charge that moved no money, with its event.
+/// Inserts a charge that moved no money, with its event, which holds `shape`.
 pub fn insert(
     connection: &mut PgConnection,
     cause: &Cause,
     charge: &Charge,
     event: &'static str,
+    shape: &Value,
 ) -> QueryResult<()> {
     let insert = diesel::insert_into(charges::table).values(charge);
-    let events = events::of(cause, &[(event, &charge.shape())]);
+    let events = events::of(cause, &[(event, shape)]);
     Together::new((Part::new("charge", insert),), events).execute(connection).map(drop)
 }
 
-/// Inserts a charge whose money moved, with its row of the ledger and its event.
+/// Inserts a charge whose money moved, with its row of the ledger and its event, which holds `shape`.
 pub fn insert_captured(
     connection: &mut PgConnection,
     cause: &Cause,
     charge: &Charge,
     movement: &BalanceTransaction,
+    shape: &Value,
 ) -> QueryResult<()> {
     let insert = diesel::insert_into(charges::table).values(charge);
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
-    let events = events::of(cause, &[("charge.succeeded", &charge.shape())]);
+    let events = events::of(cause, &[("charge.succeeded", shape)]);
     Together::new((Part::new("charge", insert), Part::new("ledger", ledger)), events)
         .execute(connection)
         .map(drop)
@@ -48,7 +51,8 @@ pub fn update_captured(
     movement: &BalanceTransaction,
 ) -> QueryResult<()> {
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
-    let events = events::of(cause, &[("charge.captured", &charge.shape())]);
+    let shape = charge.shape();
+    let events = events::of(cause, &[("charge.captured", &shape)]);
     Together::new(
         (Part::new("charge", Capture { charge: charge.clone() }), Part::new("ledger", ledger)),
         events,
@@ -67,7 +71,8 @@ pub fn update_details(connection: &mut PgConnection, cause: &Cause, charge: &Cha
         charges::shipping.eq(&charge.shipping),
         charges::user_report.eq(&charge.user_report),
     ));
-    let events = events::of(cause, &[("charge.updated", &charge.shape())]);
+    let shape = charge.shape();
+    let events = events::of(cause, &[("charge.updated", &shape)]);
     Together::new((Part::new("charge", update),), events).execute(connection).map(drop)
 }
 

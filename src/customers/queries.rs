@@ -13,7 +13,8 @@ use crate::types::{Cause, Id, PageRequest};
 /// Inserts a customer with its event.
 pub fn insert(connection: &mut PgConnection, cause: &Cause, customer: &Customer) -> QueryResult<()> {
     let insert = diesel::insert_into(customers::table).values(customer);
-    let events = events::of(cause, &[("customer.created", &customer.shape())]);
+    let shape = customer.shape();
+    let events = events::of(cause, &[("customer.created", &shape)]);
     Together::new((Part::new("customer", insert),), events).execute(connection).map(drop)
 }
 
@@ -30,7 +31,8 @@ pub fn update(
     event: &'static str,
 ) -> QueryResult<()> {
     let update = diesel::update(customers::table.find((customer.account_id, customer.id))).set(customer);
-    let events = events::of(cause, &[(event, &customer.full_shape())]);
+    let shape = customer.full_shape();
+    let events = events::of(cause, &[(event, &shape)]);
     Together::new((Part::new("customer", update),), events).execute(connection).map(drop)
 }
 

@@ -46,9 +46,14 @@ impl Kind for Event {
 }
 
 /// An object as it was right after an effect.
-#[derive(Debug, Clone, PartialEq, AsExpression, FromSqlRow)]
+#[derive(Debug, Clone, PartialEq, FromSqlRow)]
 #[diesel(sql_type = Json)]
 pub struct Snapshot(pub Value);
+
+/// A snapshot on its way into the database.
+#[derive(Debug, Clone, Copy, AsExpression)]
+#[diesel(sql_type = Json)]
+struct NewSnapshot<'a>(&'a Value);
 
 /// Which events a list holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +66,7 @@ pub enum TypeFilter {
 }
 
 /// The events of an effect, to be written with it.
-pub fn of(cause: &Cause, happened: &[(&'static str, &Value)]) -> NewEvents {
+pub fn of<'a>(cause: &Cause, happened: &[(&'static str, &'a Value)]) -> NewEvents<'a> {
     NewEvents::new(cause, happened)
 }
 
@@ -113,9 +118,9 @@ impl Event {
     }
 }
 
-impl ToSql<Json, Pg> for Snapshot {
+impl ToSql<Json, Pg> for NewSnapshot<'_> {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_json(&self.0, out)
+        db::write_json(self.0, out)
     }
 }
 

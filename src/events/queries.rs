@@ -5,7 +5,7 @@ use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types;
 use serde_json::Value;
 
-use super::{Event, Snapshot, TypeFilter};
+use super::{Event, NewSnapshot, TypeFilter};
 use crate::auth::Account;
 use crate::schema::events;
 use crate::types::cause::Request;
@@ -14,19 +14,19 @@ use crate::types::{Cause, Id, PageRequest};
 
 /// The events of one effect: one statement for any number of them, so that diesel keeps it prepared, and a part
 /// that can stand in [`crate::db::Together`].
-#[derive(Debug, QueryId)]
-pub struct NewEvents {
+#[derive(Debug)]
+pub struct NewEvents<'a> {
     account_id: Id<Account>,
     request_id: Id<Request>,
     idempotency_key: Option<String>,
     created_at: DateTime<Utc>,
     ids: Vec<Id<Event>>,
     types: Vec<&'static str>,
-    objects: Vec<Snapshot>,
+    objects: Vec<NewSnapshot<'a>>,
 }
 
-impl NewEvents {
-    pub fn new(cause: &Cause, happened: &[(&'static str, &Value)]) -> Self {
+impl<'a> NewEvents<'a> {
+    pub fn new(cause: &Cause, happened: &[(&'static str, &'a Value)]) -> Self {
         Self {
             account_id: cause.account,
             request_id: cause.request_id,
@@ -34,12 +34,12 @@ impl NewEvents {
             created_at: cause.now,
             ids: happened.iter().map(|_| cause.new_id()).collect(),
             types: happened.iter().map(|(event_type, _)| *event_type).collect(),
-            objects: happened.iter().map(|(_, object)| Snapshot((*object).clone())).collect(),
+            objects: happened.iter().map(|(_, object)| NewSnapshot(object)).collect(),
         }
     }
 }
 
-impl QueryFragment<Pg> for NewEvents {
+impl QueryFragment<Pg> for NewEvents<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         out.push_sql(
             "INSERT INTO events (account_id, request_id, idempotency_key, created_at, id, type, object) SELECT ",
@@ -62,7 +62,13 @@ impl QueryFragment<Pg> for NewEvents {
     }
 }
 
-impl RunQueryDsl<PgConnection> for NewEvents {}
+/// Written out, because the derived one knows no lifetimes.
+impl QueryId for NewEvents<'_> {
+    type QueryId = NewEvents<'static>;
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl RunQueryDsl<PgConnection> for NewEvents<'_> {}
 
 pub fn find(
     connection: &mut PgConnection,

@@ -24,8 +24,8 @@ pub fn insert(
 ) -> QueryResult<()> {
     let insert = diesel::insert_into(refunds::table).values(refund);
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
-    let events =
-        events::of(cause, &[("refund.created", &refund.shape()), ("charge.refunded", &charge.shape())]);
+    let (refund_shape, charge_shape) = (refund.shape(), charge.shape());
+    let events = events::of(cause, &[("refund.created", &refund_shape), ("charge.refunded", &charge_shape)]);
     let take_off =
         TakeOff { account: charge.account_id, charge: charge.id, amount_refunded: charge.amount_refunded };
     let parts = (Part::new("refund", insert), Part::new("ledger", ledger), Part::new("charge", take_off));
@@ -36,7 +36,8 @@ pub fn insert(
 pub fn update_metadata(connection: &mut PgConnection, cause: &Cause, refund: &Refund) -> QueryResult<()> {
     let update = diesel::update(refunds::table.find((refund.account_id, refund.id)))
         .set(refunds::metadata.eq(&refund.metadata));
-    let events = events::of(cause, &[("refund.updated", &refund.shape())]);
+    let shape = refund.shape();
+    let events = events::of(cause, &[("refund.updated", &shape)]);
     Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
 }
 
