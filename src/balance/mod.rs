@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::auth::Account;
-use crate::charges::Charge;
+use crate::charges::{self, Charge};
 use crate::error::Error;
-use crate::refunds::Refund;
+use crate::refunds::{self, Refund};
 use crate::schema::balance_transactions;
 use crate::types::cause::Request;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Page, PageRequest};
@@ -108,7 +108,7 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
 /// A page of the ledger, the newest first.
 ///
 /// # Errors
-/// The cursor names no row.
+/// The cursor names no row, or the filter no source.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -120,6 +120,11 @@ pub fn list(
         && queries::find(connection, cause.account, id)?.is_none()
     {
         return Err(Error::no_such::<BalanceTransaction>(&id.to_string(), page.cursor_name()));
+    }
+    match filter.source {
+        None => {}
+        Some(Source::Charge(id)) => charges::known(connection, cause, id, "source")?,
+        Some(Source::Refund(id)) => refunds::known(connection, cause, id, "source")?,
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }

@@ -361,10 +361,19 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
     found.ok_or_else(|| Error::not_found::<Charge>(id))
 }
 
+/// That `param` names a charge.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Charge>, param: &str) -> Result<(), Error> {
+    let found = queries::find(connection, cause.account, id)?;
+    found.map(drop).ok_or_else(|| Error::no_such::<Charge>(&id.to_string(), param))
+}
+
 /// A page of charges, the newest first.
 ///
 /// # Errors
-/// The cursor names no charge.
+/// The cursor names no charge, or the filter no customer.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -372,10 +381,11 @@ pub fn list(
     cursor: Option<Id<Charge>>,
     filter: &Filter,
 ) -> Result<Page<Charge>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<Charge>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
+    }
+    if let Some(customer) = filter.customer {
+        customers::known(connection, cause, customer, "customer")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }

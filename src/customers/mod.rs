@@ -201,6 +201,20 @@ pub fn active(
         .ok_or_else(|| Error::no_such::<Customer>(&id.to_string(), param))
 }
 
+/// That `param` names a customer, deleted or not.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Customer>,
+    param: &str,
+) -> Result<(), Error> {
+    let found = queries::find(connection, cause.account, id)?;
+    found.map(drop).ok_or_else(|| Error::no_such::<Customer>(&id.to_string(), param))
+}
+
 /// A page of customers that are not deleted, the newest first.
 ///
 /// # Errors
@@ -212,10 +226,8 @@ pub fn list(
     cursor: Option<Id<Customer>>,
     email: Option<&str>,
 ) -> Result<Page<Customer>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<Customer>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, email)?))
 }

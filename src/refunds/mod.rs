@@ -173,10 +173,19 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
     found.ok_or_else(|| Error::not_found::<Refund>(id))
 }
 
+/// That `param` names a refund.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>, param: &str) -> Result<(), Error> {
+    let found = queries::find(connection, cause.account, id)?;
+    found.map(drop).ok_or_else(|| Error::no_such::<Refund>(&id.to_string(), param))
+}
+
 /// A page of refunds, the newest first.
 ///
 /// # Errors
-/// The cursor names no refund.
+/// The cursor names no refund, or the filter no charge.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -184,10 +193,11 @@ pub fn list(
     cursor: Option<Id<Refund>>,
     filter: &Filter,
 ) -> Result<Page<Refund>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<Refund>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
+    }
+    if let Some(charge) = filter.charge {
+        charges::known(connection, cause, charge, "charge")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
