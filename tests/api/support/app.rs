@@ -17,9 +17,9 @@ use oncepay::metrics::Metrics;
 use oncepay::secrets::Secrets;
 use oncepay::wire::{Parameters, Params, Payload};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::client::Call;
+use super::client::{Call, Reply};
 use super::postgres::TestDatabase;
 
 /// A server and its database. Dropping it stops the server and drops the database.
@@ -130,6 +130,21 @@ impl TestApp {
     /// A call with another API key.
     pub fn call_as(&self, api_key: &str, method: Method, path: &str) -> Call {
         Call::new(&self.client, method, format!("http://{}{path}", self.address), api_key)
+    }
+
+    /// Sends a form with a key of its own.
+    pub async fn submit(&self, path: &str, form: &str) -> Reply {
+        self.post(path).key(&super::fresh_key()).form(form).send().await
+    }
+
+    /// Sends JSON with a key of its own.
+    pub async fn submit_json(&self, path: &str, body: &Value) -> Reply {
+        self.post(path).key(&super::fresh_key()).json(body).send().await
+    }
+
+    /// What stands at a path.
+    pub async fn read(&self, path: &str) -> Value {
+        self.get(path).send().await.expect(200).body
     }
 
     /// Makes a charge of 10.00 usd, and gives its id.

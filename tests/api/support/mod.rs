@@ -4,11 +4,14 @@ mod app;
 mod client;
 mod postgres;
 mod program;
+pub mod shapes;
+mod tap;
 
 pub use app::{TestApp, probe_routes, probed};
 pub use client::{Call, Reply, raw_request};
 pub use postgres::TestDatabase;
 pub use program::Program;
+pub use tap::Tap;
 
 use std::time::{Duration, Instant};
 

@@ -65,6 +65,33 @@ impl TestDatabase {
         diesel::sql_query(statement).execute(&mut self.connect()).expect(statement);
     }
 
+    /// The one `text` that a statement selects.
+    pub fn text(&self, statement: &str) -> String {
+        #[derive(QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = diesel::sql_types::Text)]
+            text: String,
+        }
+        diesel::sql_query(statement).get_result::<Row>(&mut self.connect()).expect(statement).text
+    }
+
+    /// All that is stored in all tables, as text.
+    pub fn dump(&self) -> String {
+        let tables = self.text(
+            "SELECT string_agg(tablename, ' ') AS text FROM pg_tables WHERE schemaname = 'public' \
+             AND tablename NOT LIKE '\\_\\_%'",
+        );
+        // Stored bodies are bytes, whose hex would hide what is in them.
+        let bodies =
+            "SELECT coalesce(string_agg(encode(body, 'escape'), ' '), '') AS text FROM idempotency_records";
+        tables
+            .split(' ')
+            .map(|table| format!("SELECT coalesce(string_agg(t::text, ' '), '') AS text FROM {table} t"))
+            .chain([bodies.to_owned()])
+            .map(|statement| self.text(&statement))
+            .collect()
+    }
+
     pub fn audit(&self) -> Report {
         audit(&mut self.connect()).expect("the audit runs")
     }
