@@ -3,6 +3,19 @@
 
 mod support;
 
+mod attachment;
+mod audit_intents;
 mod embedded;
+mod holds;
+mod intent_charges;
+mod intent_costs;
+mod intent_declines;
+mod intent_expand;
+mod intent_model;
+mod intent_parameters;
+mod intent_races;
+mod intent_states;
+mod payment_intents;
+mod payment_methods;
 mod readme;
 mod riskiest;

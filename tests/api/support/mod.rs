@@ -2,15 +2,20 @@
 
 mod app;
 mod client;
+mod gate;
+pub mod intents;
 mod postgres;
 mod program;
+mod random;
 pub mod shapes;
 mod tap;
 
 pub use app::{TestApp, probe_routes, probed};
 pub use client::{Call, Reply, raw_request};
+pub use gate::Gate;
 pub use postgres::TestDatabase;
 pub use program::Program;
+pub use random::Random;
 pub use tap::Tap;
 
 use std::time::{Duration, Instant};
