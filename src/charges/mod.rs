@@ -27,7 +27,7 @@ use crate::balance::{self, BalanceTransaction};
 use crate::card_network::{self, Decline, Outcome};
 use crate::customers::{self, Customer};
 use crate::error::Error;
-use crate::payment_intents::PaymentIntent;
+use crate::payment_intents::{self, PaymentIntent};
 use crate::payment_methods::{self, CardSnapshot, PaymentMethod};
 use crate::schema::charges;
 use crate::tokens::{self, Source};
@@ -380,7 +380,7 @@ pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Charge>, param
 /// A page of charges, the newest first.
 ///
 /// # Errors
-/// The cursor names no charge, or the filter no customer.
+/// The cursor names no charge, or a filter nothing.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -393,6 +393,9 @@ pub fn list(
     }
     if let Some(customer) = filter.customer {
         customers::known(connection, cause, customer, "customer")?;
+    }
+    if let Some(intent) = filter.payment_intent {
+        payment_intents::known(connection, cause, intent, "payment_intent")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }

@@ -91,7 +91,11 @@ pub struct CreatePaymentMethod {
 /// The card of a new payment method.
 pub enum CardOrToken {
     Card(NewCard),
-    Token(Id<Token>),
+    /// `param` is where the request names it.
+    Token {
+        id: Id<Token>,
+        param: String,
+    },
 }
 
 /// What a payment method is to become.
@@ -126,9 +130,9 @@ pub fn create(
     };
     let mut method = match create.card {
         CardOrToken::Card(card) => build(cause, card)?,
-        CardOrToken::Token(token) => {
+        CardOrToken::Token { id, param } => {
             // A token's card stays with the token; the method is another object with the same card.
-            let card = tokens::spend(connection, cause, token, "card[token]")?;
+            let card = tokens::spend(connection, cause, id, &param)?;
             PaymentMethod { id: cause.new_id(), request_id: cause.request_id, created_at: cause.now, ..card }
         }
     };
@@ -216,13 +220,12 @@ pub fn attach(
     let customer = customers::active(connection, cause, customer, "customer")?;
     let method = match test_method(named) {
         Some(card) => create_from_card(connection, cause, NewCard::Named(card))?,
-        // Ends the race of two customers: the second waits, and then finds it attached.
-        None => lock(connection, cause, named)?,
+        None => retrieve(connection, cause, named)?,
     };
     give(connection, cause, method, customer.id)
 }
 
-/// Gives `method`, which is new or locked, to `customer`.
+/// Gives `method` to `customer`.
 ///
 /// # Errors
 /// It is another's, was given up, or always declines.
@@ -232,6 +235,12 @@ pub fn give(
     method: PaymentMethod,
     customer: Id<Customer>,
 ) -> Result<PaymentMethod, Error> {
+    // Ends the race of two customers, and of one with a detachment: the second waits, and then finds it attached or
+    // given up. What this request has made nobody else can see.
+    let method = match method.request_id == cause.request_id {
+        true => method,
+        false => lock(connection, cause, &method.id.to_string())?,
+    };
     if method.customer_id == Some(customer) {
         return Ok(method);
     }
@@ -316,7 +325,7 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
 /// A page of payment methods, the newest first; of one customer, or of all.
 ///
 /// # Errors
-/// The cursor names no payment method.
+/// The cursor names no payment method, or `customer` no customer.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -328,6 +337,9 @@ pub fn list(
         && queries::find(connection, cause.account, id)?.is_none()
     {
         return Err(Error::no_such::<PaymentMethod>(&id.to_string(), page.cursor_name()));
+    }
+    if let Some(customer) = customer {
+        customers::known(connection, cause, customer, "customer")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, customer)?))
 }

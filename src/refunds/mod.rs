@@ -75,14 +75,16 @@ pub struct Filter {
 /// # Errors
 /// No such charge; a charge that failed, was not captured or has nothing left; more than what is left.
 pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund) -> Result<Refund, Error> {
-    let charge = match create.of {
-        Refunded::Charge(charge) => charge,
-        Refunded::Intent(intent) => payment_intents::charge_to_refund(connection, cause, intent)?,
+    let (charge, param) = match create.of {
+        Refunded::Charge(charge) => (charge, "charge"),
+        Refunded::Intent(intent) => {
+            (payment_intents::charge_to_refund(connection, cause, intent)?, "payment_intent")
+        }
     };
     // Ends the race of two refunds: the second waits here, and then sees what the first one took.
     let charge = charges::queries::lock(connection, cause.account, charge)?
         .ok_or_else(|| Error::no_such::<Charge>(&charge.to_string(), "charge"))?;
-    let amount = amount_to_refund(&charge, create.amount)?;
+    let amount = amount_to_refund(&charge, create.amount, param)?;
     let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
     let at_once = card_network::by_name(&charge.card.test_card).is_none_or(card_network::refunds_at_once);
     let refund = Refund {
@@ -106,7 +108,8 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
     Ok(refund)
 }
 
-fn amount_to_refund(charge: &Charge, asked: Option<i64>) -> Result<Amount, Error> {
+/// `param` is what the charge was named by.
+fn amount_to_refund(charge: &Charge, asked: Option<i64>, param: &'static str) -> Result<Amount, Error> {
     match charge.status {
         Status::Captured => {}
         Status::Authorised | Status::Released | Status::Failed => {
@@ -114,7 +117,7 @@ fn amount_to_refund(charge: &Charge, asked: Option<i64>) -> Result<Amount, Error
             return Err(Error::NotAllowedNow {
                 code: None,
                 message: format!("Charge {} {why}, so there is nothing to refund.", charge.id),
-                param: Some("charge"),
+                param: Some(param),
             });
         }
     }
@@ -185,7 +188,7 @@ pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>, param
 /// A page of refunds, the newest first.
 ///
 /// # Errors
-/// The cursor names no refund, or the filter no charge.
+/// The cursor names no refund, or a filter nothing.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -198,6 +201,9 @@ pub fn list(
     }
     if let Some(charge) = filter.charge {
         charges::known(connection, cause, charge, "charge")?;
+    }
+    if let Some(intent) = filter.payment_intent {
+        payment_intents::known(connection, cause, intent, "payment_intent")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }

@@ -91,7 +91,7 @@ pub fn spend(
     connection: &mut PgConnection,
     cause: &Cause,
     id: Id<Token>,
-    param: &'static str,
+    param: &str,
 ) -> Result<PaymentMethod, Error> {
     // The row is changed and not read first: of two requests with one token, the second waits for the first to
     // end and then finds it used.
@@ -100,10 +100,10 @@ pub fn spend(
     }
     match queries::find(connection, cause.account, id)? {
         None => Err(Error::no_such::<Token>(&id.to_string(), param)),
-        Some(_) => Err(Error::NotAllowedNow {
+        Some(_) => Err(Error::ParameterInvalid {
+            param: param.to_owned(),
             code: Some("token_already_used"),
             message: format!("You cannot use a token more than once: {id}."),
-            param: Some(param),
         }),
     }
 }
