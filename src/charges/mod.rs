@@ -264,7 +264,7 @@ fn card_to_charge(
     };
     let customer = customers::active(connection, cause, customer, "customer")?;
     let card = match source {
-        Some(Source::Kept(card)) => card.renamed(),
+        Some(Source::Kept(card)) => card,
         Some(Source::New(_) | Source::Token(_)) => {
             return Err(Error::invalid(
                 "source",
@@ -274,7 +274,7 @@ fn card_to_charge(
                 ),
             ));
         }
-        None => customer.default_source_id.ok_or_else(|| Error::NotAllowedNow {
+        None => customer.default_source_id.map(Id::renamed).ok_or_else(|| Error::NotAllowedNow {
             code: Some("missing"),
             message: "Cannot charge a customer that has no active card.".to_owned(),
             param: Some("card"),

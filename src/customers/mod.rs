@@ -124,9 +124,8 @@ pub fn update(
 ) -> Result<Customer, Error> {
     let (mut customer, cards) = lock(connection, cause, id)?.changed(details)?;
     if let Some(card) = cards.default_source {
-        let id = card.renamed();
-        customer.default_source_id =
-            Some(payment_methods::kept_by(connection, cause, customer.id, id, "default_source")?.id);
+        let card = payment_methods::kept_by(connection, cause, customer.id, card, "default_source")?;
+        customer.default_source_id = Some(card.id);
     }
     if let Some(source) = cards.source {
         let card = tokens::card_of(connection, cause, source, Some(customer.id))?;

@@ -191,20 +191,20 @@ pub fn find(
     queries::find(connection, cause.account, id)
 }
 
-/// The card that `customer` keeps under this id.
+/// The card that `customer` keeps under this id, by either of its names.
 ///
 /// # Errors
 /// [`Error::ReferenceNotFound`], for `param`.
-pub fn kept_by(
+pub fn kept_by<Name: Kind>(
     connection: &mut PgConnection,
     cause: &Cause,
     customer: Id<Customer>,
-    id: Id<PaymentMethod>,
+    id: Id<Name>,
     param: &str,
 ) -> Result<PaymentMethod, Error> {
-    find(connection, cause, id)?
+    find(connection, cause, id.renamed())?
         .filter(|method| method.customer_id == Some(customer))
-        .ok_or_else(|| Error::no_such::<PaymentMethod>(&id.to_string(), param))
+        .ok_or_else(|| Error::no_such::<Name>(&id.to_string(), param))
 }
 
 /// Gives a payment method to a customer, who can then be charged by it again.

@@ -122,7 +122,7 @@ pub fn card_of(
         (Source::New(card), _) => payment_methods::create_from_card(connection, cause, card),
         (Source::Token(id), _) => spend(connection, cause, id, "source"),
         (Source::Kept(id), Some(customer)) => {
-            payment_methods::kept_by(connection, cause, customer, id.renamed(), "source")
+            payment_methods::kept_by(connection, cause, customer, id, "source")
         }
         (Source::Kept(id), None) => Err(Error::no_such::<Card>(&id.to_string(), "source")),
     }
