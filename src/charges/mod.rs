@@ -408,6 +408,20 @@ pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid])
     Ok(queries::find_all(connection, account, ids)?.iter().map(Charge::shape).collect())
 }
 
+/// Locks the row that guards the money of a charge, as `param` names it, and reads it.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn locked(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Charge>,
+    param: &str,
+) -> Result<Charge, Error> {
+    queries::lock(connection, cause.account, id)?
+        .ok_or_else(|| Error::no_such::<Charge>(&id.to_string(), param))
+}
+
 /// Locks the charge of a payment intent, whose row was locked before, and reads it.
 ///
 /// # Errors
@@ -508,6 +522,11 @@ impl Charge {
     /// The event of its beginning.
     pub fn first_event(&self) -> &'static str {
         if self.status == Status::Failed { "charge.failed" } else { "charge.succeeded" }
+    }
+
+    /// This charge with `amount` moved back.
+    pub fn refunded(self, amount: Amount) -> Charge {
+        Charge { amount_refunded: self.amount_refunded + amount.minor(), ..self }
     }
 
     /// What refunds may still move back, in minor units.

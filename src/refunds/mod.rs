@@ -82,8 +82,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
         }
     };
     // Ends the race of two refunds: the second waits here, and then sees what the first one took.
-    let charge = charges::queries::lock(connection, cause.account, charge)?
-        .ok_or_else(|| Error::no_such::<Charge>(&charge.to_string(), "charge"))?;
+    let charge = charges::locked(connection, cause, charge, "charge")?;
     let amount = amount_to_refund(&charge, create.amount, param)?;
     let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
     let at_once = card_network::by_name(&charge.card.test_card).is_none_or(card_network::refunds_at_once);
@@ -103,7 +102,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
         metadata,
         created_at: cause.now,
     };
-    let charge = Charge { amount_refunded: charge.amount_refunded + amount.minor(), ..charge };
+    let charge = charge.refunded(amount);
     queries::insert(connection, cause, &refund, &balance::money_out(cause, &refund), &charge)?;
     Ok(refund)
 }
