@@ -269,3 +269,26 @@ fn psql(settings: &Settings, arguments: &[String]) -> Result<(), Failure> {
     let status = command.status().map_err(|error| format!("cannot run psql: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("psql ended with {status}").into()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_made_once_whoever_comes_first_and_never_by_half() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret-key");
+        let starters: Vec<_> = (0..8)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || kept_secret(&path, || random_text(32)).unwrap())
+            })
+            .collect();
+        let secrets: Vec<String> = starters.into_iter().map(|starter| starter.join().unwrap()).collect();
+        assert!(secrets.iter().all(|secret| *secret == secrets[0] && secret.len() == 64));
+        let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["secret-key"]);
+        fs::write(&path, "").unwrap();
+        assert!(kept_secret(&path, || random_text(32)).unwrap_err().to_string().contains("is empty"));
+    }
+}

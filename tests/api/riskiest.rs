@@ -30,6 +30,9 @@ async fn a_client_that_resets_the_connection_changes_nothing_and_its_retry_repla
     eventually("the job", || probed(&name) == 1);
     reset(stream);
     eventually("the commit", || app.database.count("idempotency_records") == 1);
+    // Nobody was there to be answered, and it is counted all the same.
+    let figures = String::from_utf8(app.get("/metrics").send().await.bytes).unwrap();
+    assert!(figures.contains("oncepay_idempotency_total{outcome=\"executed\"} 1"), "{figures}");
     let retry = app.post("/v1/probe").key(&key).form(&body).send().await.expect(200);
     assert!(retry.is_replay());
     assert_eq!(probed(&name), 1);
@@ -310,4 +313,29 @@ async fn a_record_that_appears_in_spite_of_the_lock_wins_and_is_replayed() {
     assert_eq!(reply.body, json!({ "won": true }));
     assert_eq!(database.count("charges"), 0);
     assert_eq!(database.count("events"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_table_holds_nobody_for_long() {
+    use diesel::connection::{Connection, SimpleConnection};
+    let app = TestApp::spawn();
+    let mut other = app.database.connect();
+    other
+        .transaction(|other| {
+            other.batch_execute("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE")?;
+            let begun = Instant::now();
+            let replies = tokio::task::block_in_place(|| {
+                tokio::runtime::Handle::current().block_on(join_all(
+                    (0..8).map(|_| app.post("/v1/charges").key(&fresh_key()).form(CHARGE).send()),
+                ))
+            });
+            for reply in replies {
+                assert!(reply.status == 409 || reply.status == 503, "{reply:?}");
+                assert_eq!(reply.header("Stripe-Should-Retry"), Some("true"));
+            }
+            assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+            diesel::QueryResult::Ok(())
+        })
+        .unwrap();
+    app.post("/v1/charges").key(&fresh_key()).form(CHARGE).send().await.expect(201);
 }
