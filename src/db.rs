@@ -22,6 +22,7 @@ use diesel::prelude::*;
 use diesel::r2d2::{ConnectionManager, CustomizeConnection, Pool};
 use tokio::sync::{Semaphore, oneshot};
 
+pub(crate) use statement::jsonb_column;
 pub use statement::{Part, Together, read_jsonb, write_json, write_jsonb};
 pub use tx::{Db, Tx};
 

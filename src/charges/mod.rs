@@ -32,6 +32,7 @@ use crate::payment_methods::{self, CardSnapshot, PaymentMethod};
 use crate::schema::charges;
 use crate::tokens::{self, Source};
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest, money};
 use crate::wire::Update;
 use crate::wire::params::{self, Email, patch_metadata};
@@ -361,11 +362,7 @@ pub fn update(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Charge>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// That `param` names a charge.
@@ -450,11 +447,7 @@ pub fn expire_one(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<O
 
 /// Locks the row that guards the money of a charge, and reads it.
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Charge>(id))
+    ids::in_path(id, |id| queries::lock(connection, cause.account, id))
 }
 
 impl Charge {

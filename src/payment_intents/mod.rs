@@ -23,6 +23,7 @@ use crate::payment_methods::{self, CreatePaymentMethod, Named, PaymentMethod};
 use crate::schema::payment_intents;
 use crate::secrets::random_text;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
 use crate::wire::Update;
 use crate::wire::params::{self, Email, patch_metadata};
@@ -322,11 +323,7 @@ pub fn charge_to_refund(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentIntent, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<PaymentIntent>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// That `param` names a payment intent.
@@ -372,11 +369,7 @@ pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid])
 }
 
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentIntent, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<PaymentIntent>(id))
+    ids::in_path(id, |id| queries::lock(connection, cause.account, id))
 }
 
 /// A new intent before its details.

@@ -9,11 +9,10 @@ mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
-use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::deserialize::FromSqlRow;
 use diesel::expression::AsExpression;
-use diesel::pg::{Pg, PgConnection, PgValue};
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Jsonb;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,7 +21,7 @@ use uuid::Uuid;
 use crate::auth::Account;
 use crate::card_network::{self, TestCard};
 use crate::customers::{self, Customer};
-use crate::db;
+use crate::db::jsonb_column;
 use crate::error::Error;
 use crate::schema::payment_methods;
 use crate::tokens::{self, Token};
@@ -505,14 +504,4 @@ impl BillingDetailsPatch {
     }
 }
 
-impl ToSql<Jsonb, Pg> for BillingDetails {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_jsonb(self, out)
-    }
-}
-
-impl FromSql<Jsonb, Pg> for BillingDetails {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        db::read_jsonb(value)
-    }
-}
+jsonb_column!(BillingDetails);

@@ -20,6 +20,7 @@ use crate::payment_intents::{self, PaymentIntent};
 use crate::payment_methods::PaymentMethod;
 use crate::schema::refunds;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest, money};
 use crate::wire::params::{self, patch_metadata};
 
@@ -153,11 +154,7 @@ pub fn update(
     metadata: &MetadataPatch,
 ) -> Result<Refund, Error> {
     // Ends the race of two updates: the second merges its metadata into what the first one left.
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    let refund = found.ok_or_else(|| Error::not_found::<Refund>(id))?;
+    let refund = ids::in_path(id, |id| queries::lock(connection, cause.account, id))?;
     let refund = Refund { metadata: patch_metadata(&refund.metadata, metadata)?, ..refund };
     queries::update_metadata(connection, cause, &refund)?;
     Ok(refund)
@@ -168,11 +165,7 @@ pub fn update(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Refund, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Refund>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// That `param` names a refund.

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::payment_methods::{self, Card, NewCard, PaymentMethod};
 use crate::schema::tokens;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Cause, Id, Kind};
 use crate::wire::params::{FromParameter, Parameter};
 
@@ -76,11 +77,7 @@ pub fn retrieve(
     cause: &Cause,
     id: &str,
 ) -> Result<(Token, PaymentMethod), Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Token>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// The card of a token, which is used up by this.
