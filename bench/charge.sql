@@ -33,16 +33,16 @@ SELECT "idempotency_records"."fingerprint_version", "idempotency_records"."finge
     AND ("idempotency_records"."key" = (:first || :last)))) LIMIT :one;
 
 INSERT INTO "payment_methods" ("account_id", "id", "request_id", "customer_id", "test_card", "expiry_month",
-    "expiry_year", "cvc_given", "cardholder", "created_at")
+    "expiry_year", "cvc_given", "billing_details", "metadata", "created_at", "detached_at")
     VALUES (:account, (:first || :last)::uuid, (:first || :last)::uuid, NULL, :test_card, :expiry_month,
-    :expiry_year, :no, :cardholder, :now);
+    :expiry_year, :no, :billing_details, :metadata, :now, NULL);
 
 WITH "charge" AS (INSERT INTO "charges" ("account_id", "id", "request_id", "status", "amount", "amount_captured",
-    "amount_refunded", "currency", "customer_id", "payment_method_id", "balance_transaction_id", "decline_code",
+    "amount_refunded", "currency", "customer_id", "payment_intent_id", "payment_method_id", "balance_transaction_id", "decline_code",
     "card", "description", "metadata", "receipt_email", "shipping", "statement_descriptor",
     "statement_descriptor_suffix", "user_report", "created_at")
     VALUES (:account, (:first || :last)::uuid, (:first || :last)::uuid, :captured, :amount, :amount, :zero, :currency,
-    NULL, (:first || :last)::uuid, (:first || :last)::uuid, NULL, :card, NULL, :metadata, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, (:first || :last)::uuid, (:first || :last)::uuid, NULL, :card, NULL, :metadata, NULL, NULL, NULL, NULL, NULL,
     :now)),
     "ledger" AS (INSERT INTO "balance_transactions" ("account_id", "id", "request_id", "kind", "charge_id",
     "refund_id", "amount", "currency", "created_at")

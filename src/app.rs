@@ -57,7 +57,7 @@ impl Route {
     }
 }
 
-/// All routes under `/v1`. A route that is not in here does not exist; nothing else is mounted.
+/// All routes under `/v1`. Beside them [`metrics::mount`] mounts what machines ask for, and nothing else is there.
 pub fn routes() -> Vec<Route> {
     [
         customers::handlers::routes(),
@@ -83,8 +83,10 @@ pub fn routes() -> Vec<Route> {
 pub enum RouteError {
     #[error("{0} {1} changes something, but has no policy for duplicates")]
     NoPolicy(Method, &'static str),
-    #[error("{0} {1} must have the policy Keyed: only GET and DELETE are idempotent by HTTP itself")]
-    NotKeyed(Method, &'static str),
+    #[error(
+        "{0} {1} has the wrong policy: a POST is Keyed, a DELETE is Unkeyed, and there is no other method that writes"
+    )]
+    WrongPolicy(Method, &'static str),
     #[error("{0} {1} stands in the table twice")]
     Twice(Method, &'static str),
 }
@@ -97,15 +99,12 @@ pub fn check(routes: &[Route]) -> Result<(), RouteError> {
     for (number, route) in routes.iter().enumerate() {
         let (method, path) = (route.method.clone(), route.path);
         match route.policy {
-            None if method != Method::GET => return Err(RouteError::NoPolicy(method, path)),
-            // A notification's signature stands for its key, so only the one middleware can let it in.
-            Some(Policy::Signed { .. }) if method != Method::POST => {
-                return Err(RouteError::NotKeyed(method, path));
-            }
-            Some(Policy::Unkeyed) if method != Method::DELETE => {
-                return Err(RouteError::NotKeyed(method, path));
-            }
-            _ => {}
+            None if method == Method::GET => {}
+            None => return Err(RouteError::NoPolicy(method, path)),
+            // A notification's signature stands for its key.
+            Some(Policy::Keyed { .. } | Policy::Signed { .. }) if method == Method::POST => {}
+            Some(Policy::Unkeyed) if method == Method::DELETE => {}
+            Some(_) => return Err(RouteError::WrongPolicy(method, path)),
         }
         if routes[..number].iter().any(|other| other.method == method && other.path == path) {
             return Err(RouteError::Twice(method, path));
@@ -164,7 +163,7 @@ pub fn serve(
     let server = HttpServer::new(move || {
         let state = state.clone();
         App::new()
-            // Innermost first: whatever a route answers passes the trace, which is the last to see it.
+            // Innermost first: whatever a route answers passes the trace, which writes its line.
             .configure(move |config| mount(config, &state, routes()))
             .wrap(from_fn(trace))
             .wrap(from_fn(close_after_answer))
@@ -251,8 +250,12 @@ mod tests {
         }
         assert!(matches!(
             check(&[route(Method::POST, Some(Policy::Unkeyed))]),
-            Err(RouteError::NotKeyed(..))
+            Err(RouteError::WrongPolicy(..))
         ));
+        for method in [Method::GET, Method::DELETE, Method::PUT, Method::PATCH] {
+            let refused = check(&[route(method, Some(Policy::KEYED))]);
+            assert!(matches!(refused, Err(RouteError::WrongPolicy(..))));
+        }
         assert_eq!(check(&[route(Method::DELETE, Some(Policy::Unkeyed))]), Ok(()));
         assert_eq!(check(&[route(Method::POST, Some(Policy::KEYED)), route(Method::GET, None)]), Ok(()));
         assert!(matches!(

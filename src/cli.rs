@@ -61,8 +61,8 @@ struct Server {
 impl Server {
     /// Reaches the server of the settings, starting the private one if none is named.
     fn reach(settings: &Settings) -> Result<Self, Failure> {
-        if let Some(url) = &settings.database_url {
-            return Ok(Self { url: url.clone(), cluster: None });
+        if let Some(url) = settings.database_url() {
+            return Ok(Self { url: url.to_owned(), cluster: None });
         }
         let cluster = Cluster::start(&settings.data_dir)?;
         let mut connection = PgConnection::establish(&cluster.url("postgres"))?;
@@ -79,7 +79,7 @@ impl Server {
     }
 
     fn migrate(&self, settings: &Settings) -> Result<(), Failure> {
-        let applied = migrate(settings.migration_url.as_deref().unwrap_or(&self.url))?;
+        let applied = migrate(settings.migration_url().unwrap_or(&self.url))?;
         if applied > 0 {
             log::info!("applied {applied} migrations");
         }
@@ -108,18 +108,20 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
         let (terminated, interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let http = app::serve(Arc::clone(&state), app::routes, listener, settings.workers())?;
         let told_twice = pin!(told_twice(http.handle(), terminated, interrupted));
+        let end_in_order = pin!(async {
+            let ended = http.await;
+            state.database.close().await;
+            ended
+        });
         let mut background = vec![actix_web::rt::spawn(sweeper::run(Arc::clone(&state)))];
         if settings.webhook_worker {
             background.push(actix_web::rt::spawn(send(Arc::clone(&state))));
         }
         greet(&address.to_string(), demo_key.as_deref());
-        let ended = select(http, told_twice).await;
+        let ended = select(end_in_order, told_twice).await;
         background.iter().for_each(actix_web::rt::task::JoinHandle::abort);
         match ended {
-            Either::Left((ended, _)) => {
-                state.database.close().await;
-                ended
-            }
+            Either::Left((ended, _)) => ended,
             // What still runs is cut off, and PostgreSQL rolls it back.
             Either::Right(((), _)) => Ok(()),
         }
@@ -234,10 +236,11 @@ fn greet(address: &str, demo_key: Option<&str>) {
 
 /// The secret of the settings, or the one in the data directory, made at first use.
 fn secrets(settings: &Settings) -> Result<Secrets, Failure> {
-    if !settings.secret_key.is_empty() {
-        return Ok(Secrets::new(settings.secret_key.clone())?);
+    let given = settings.secret_keys();
+    if !given.is_empty() {
+        return Ok(Secrets::new(given)?);
     }
-    if settings.database_url.is_some() {
+    if settings.database_url().is_some() {
         return Err(
             "with a database URL, a secret is needed: set SECRET_KEY to 16 random characters or more, \
                     the same for all instances (`openssl rand -hex 32` makes one)"
@@ -262,20 +265,30 @@ fn demo_key(connection: &mut PgConnection, settings: &Settings) -> Result<String
     Ok(key)
 }
 
-/// The text in a file that only its owner can read, made at first use.
+/// The text in a file that only its owner can read, made at first use. It is written whole beside its place and then
+/// linked there, which one of several starters can do, and none of them by half.
 fn kept_secret(path: &Path, make: impl FnOnce() -> String) -> Result<String, Failure> {
     let unreadable = |error: io::Error| format!("cannot keep a secret in {}: {error}", path.display());
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => {
-            let secret = make();
-            file.write_all(secret.as_bytes()).and_then(|()| file.sync_all()).map_err(unreadable)?;
-            Ok(secret)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Ok(fs::read_to_string(path).map_err(unreadable)?.trim().to_owned())
-        }
-        Err(error) => Err(unreadable(error).into()),
+    if !path.exists() {
+        let draft = path.with_extension(random_text(8));
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)
+            .and_then(|mut file| file.write_all(make().as_bytes()).and_then(|()| file.sync_all()))
+            .and_then(|()| match fs::hard_link(&draft, path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                _ => Ok(()),
+            });
+        let _ = fs::remove_file(&draft);
+        written.map_err(unreadable)?;
     }
+    let secret = fs::read_to_string(path).map_err(unreadable)?.trim().to_owned();
+    if secret.is_empty() {
+        return Err(format!("{} is empty: remove it, and a new secret is made", path.display()).into());
+    }
+    Ok(secret)
 }
 
 fn api_key(settings: &Settings, command: &ApiKeyCommand) -> Result<(), Failure> {
@@ -318,11 +331,35 @@ fn run_audit(settings: &Settings) -> Result<(), Failure> {
 /// Replaces this program with psql; on the private cluster it stays beside it, to stop the cluster afterwards.
 fn psql(settings: &Settings, arguments: &[String]) -> Result<(), Failure> {
     let server = Server::reach(settings)?;
-    let mut command = std::process::Command::new("psql");
+    let program = server.cluster.as_ref().map_or("psql".into(), |cluster| cluster.binaries().join("psql"));
+    let mut command = std::process::Command::new(program);
     command.arg(&server.url).args(arguments);
     if server.cluster.is_none() {
         return Err(format!("cannot run psql: {}", command.exec()).into());
     }
     let status = command.status().map_err(|error| format!("cannot run psql: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("psql ended with {status}").into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_made_once_whoever_comes_first_and_never_by_half() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret-key");
+        let starters: Vec<_> = (0..8)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || kept_secret(&path, || random_text(32)).unwrap())
+            })
+            .collect();
+        let secrets: Vec<String> = starters.into_iter().map(|starter| starter.join().unwrap()).collect();
+        assert!(secrets.iter().all(|secret| *secret == secrets[0] && secret.len() == 64));
+        let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["secret-key"]);
+        fs::write(&path, "").unwrap();
+        assert!(kept_secret(&path, || random_text(32)).unwrap_err().to_string().contains("is empty"));
+    }
 }

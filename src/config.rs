@@ -11,7 +11,7 @@ use crate::logs::Format;
 use crate::webhooks::delivery::Schedule;
 
 /// A payments service in which an answer is remembered exactly when its effect is committed.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "oncepay", version)]
 pub struct CommandLine {
     #[command(flatten)]
@@ -59,8 +59,8 @@ pub enum ApiKeyCommand {
     },
 }
 
-/// The settings.
-#[derive(Debug, Args)]
+/// The settings. They hold secrets, so they have no `Debug`.
+#[derive(Args)]
 pub struct Settings {
     /// Where to listen.
     #[arg(long, env = "LISTEN_ADDR", global = true, default_value = "127.0.0.1:8080")]
@@ -68,11 +68,11 @@ pub struct Settings {
 
     /// A PostgreSQL server, version 15 or later. Without it oncepay runs a private one in the data directory.
     #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
-    pub database_url: Option<String>,
+    database_url: Option<String>,
 
     /// Where to migrate, if not at the database URL: not through a pooler.
     #[arg(long, env = "MIGRATION_URL", global = true, hide_env_values = true)]
-    pub migration_url: Option<String>,
+    migration_url: Option<String>,
 
     /// Where the private PostgreSQL keeps its data, and oncepay its secret.
     #[arg(long, env = "DATA_DIR", global = true, default_value = "./.oncepay")]
@@ -103,7 +103,7 @@ pub struct Settings {
     /// replaced: the new one, a comma, the older one. Needed with a database URL; else one is made in the data
     /// directory.
     #[arg(long, env = "SECRET_KEY", global = true, hide_env_values = true, value_delimiter = ',')]
-    pub secret_key: Vec<String>,
+    secret_key: Vec<String>,
 
     /// When a webhook that failed is sent again: over three days, or within seconds at first [default: fast with the
     /// private PostgreSQL, else live].
@@ -137,6 +137,21 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The server to use; an empty text names none.
+    pub fn database_url(&self) -> Option<&str> {
+        self.database_url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// Where to migrate, if not there.
+    pub fn migration_url(&self) -> Option<&str> {
+        self.migration_url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// The secrets that were given, the current one first.
+    pub fn secret_keys(&self) -> Vec<String> {
+        self.secret_key.iter().filter(|secret| !secret.is_empty()).cloned().collect()
+    }
+
     pub fn pool_size(&self) -> u32 {
         let cores = u32::try_from(cores()).unwrap_or(1);
         self.pool_size.unwrap_or_else(|| (3 * cores).min(24))

@@ -11,16 +11,18 @@ pub mod migrate;
 mod statement;
 mod tx;
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use diesel::connection::{AnsiTransactionManager, CacheSize, TransactionManager};
+use diesel::connection::{AnsiTransactionManager, CacheSize, SimpleConnection, TransactionManager};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::r2d2::{ConnectionManager, CustomizeConnection, Pool};
 use tokio::sync::{Semaphore, oneshot};
 
+pub(crate) use statement::jsonb_column;
 pub use statement::{Part, Together, read_jsonb, write_json, write_jsonb};
 pub use tx::{Db, Tx};
 
@@ -39,9 +41,12 @@ const CONNECTION_LIMITS: [(&str, &str); 5] = [
     ("keepalives_count", "3"),
 ];
 
-/// The longest wait for a job that has begun. Statements are bounded by the server ([`BEGIN`]), so this is
-/// reached only when the server itself hangs; whether the job commits is then unknown.
+/// The longest wait for a job that has begun. Statements are bounded by the server ([`SESSION`], [`BEGIN`]), so this
+/// is reached only when the server itself hangs; whether the job commits is then unknown.
 const JOB_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The bounds of statements that stand in no transaction of ours, such as a look-up.
+const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'";
 
 /// Opens a transaction that writes. READ COMMITTED is relied upon: each statement sees what was committed
 /// before it began, so what is read under a lock is current.
@@ -53,12 +58,19 @@ pub const BEGIN_READ_ONLY: &str =
     "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '5s'";
 
 /// How to reach the database.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     pub url: String,
     pub pool_size: u32,
     /// Off behind a pooler in transaction mode: there, one client's prepared statement can meet another's.
     pub statement_cache: bool,
+}
+
+/// Without the URL, which may hold a password.
+impl fmt::Debug for Options {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} connections, statement cache: {}", self.pool_size, self.statement_cache)
+    }
 }
 
 /// The threads and their pool. Cloning shares them; dropping the last one lets what runs end.
@@ -69,6 +81,17 @@ struct Threads {
     options: Options,
     jobs: crossbeam_channel::Sender<Job>,
     leases: Arc<Semaphore>,
+}
+
+/// A job did not end in time. It may end later, and commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimedOut;
+
+impl From<TimedOut> for Error {
+    /// For a job that only reads.
+    fn from(_: TimedOut) -> Self {
+        Error::Unavailable("the job did not end in time".to_owned())
+    }
 }
 
 type Job = Box<dyn FnOnce(&Pool<ConnectionManager<PgConnection>>) + Send>;
@@ -101,17 +124,17 @@ impl Database {
     /// Runs `work` as one job on one database thread. It ends even if this future is dropped.
     ///
     /// # Errors
-    /// What `work` returns; [`Error::Unavailable`] when no connection was to be had in time, and nothing ran;
-    /// [`Error::Internal`] when it panicked; [`Error::OutcomeUnknown`] when it did not end in time.
+    /// [`TimedOut`] when it did not end in time. Inside: what `work` returns; [`Error::Unavailable`] when no connection
+    /// was to be had in time, and nothing ran; [`Error::Internal`] when it panicked.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut PgConnection) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
+    ) -> Result<Result<T, Error>, TimedOut> {
         let deadline = Instant::now() + LEASE_TIMEOUT;
         let wait = tokio::time::timeout_at(deadline.into(), Arc::clone(&self.0.leases).acquire_owned());
         let lease = match wait.await {
-            Ok(lease) => lease.expect("the semaphore is never closed"),
-            Err(_) => return Err(Error::Unavailable("no database thread was free in time".to_owned())),
+            Ok(lease) => lease.expect("no job is sent after the end"),
+            Err(_) => return Ok(Err(Error::Unavailable("no database thread was free in time".to_owned()))),
         };
         let (answer, outcome) = oneshot::channel();
         let job: Job = Box::new(move |pool| {
@@ -127,30 +150,31 @@ impl Database {
         });
         self.0.jobs.send(job).expect("the threads live as long as the sender");
         match tokio::time::timeout(JOB_TIMEOUT, outcome).await {
-            Ok(Ok(result)) => result,
-            _ => Err(Error::OutcomeUnknown { keyed: true, detail: "the job did not end in time".to_owned() }),
+            Ok(Ok(result)) => Ok(result),
+            _ => Err(TimedOut),
         }
     }
 
     /// Waits until every job has ended. No job may be sent afterwards.
     pub async fn close(&self) {
-        let all = u32::try_from(self.0.leases.available_permits()).unwrap_or(0).max(self.0.options.pool_size);
-        let _ = self.0.leases.acquire_many(all).await;
+        let _ = self.0.leases.acquire_many(self.0.options.pool_size).await;
         self.0.leases.close();
     }
 
-    /// Does `statement`, the first of a job or its BEGIN; should it fail, once more on a fresh connection, since
+    /// Does `statement`, the first of a job or its BEGIN; should the connection be lost, once more on a fresh one, since
     /// the one from the pool may have died while it lay idle. Nothing else is ever tried twice.
     pub fn first<T>(
         &self,
         connection: &mut PgConnection,
         mut statement: impl FnMut(&mut PgConnection) -> QueryResult<T>,
     ) -> Result<T, Error> {
-        if let Ok(value) = statement(connection) {
-            return Ok(value);
+        match statement(connection) {
+            Err(error) if is_lost(&error) => {
+                *connection = self.connect()?;
+                Ok(statement(connection)?)
+            }
+            done => Ok(done?),
         }
-        *connection = self.connect()?;
-        Ok(statement(connection)?)
     }
 
     fn connect(&self) -> Result<PgConnection, Error> {
@@ -170,12 +194,13 @@ impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Options {
         // error.rs knows a lock timeout by its English text. Only a superuser may set this, and only a server
         // that was set up in another language needs it, so a refusal is no reason to stop.
         let _ = diesel::sql_query("SET lc_messages = 'C'").execute(connection);
-        Ok(())
+        connection.batch_execute(SESSION).map_err(diesel::r2d2::Error::QueryError)
     }
 }
 
 /// A libpq URL or list of `name=value`, with [`CONNECTION_LIMITS`].
 fn with_limits(url: &str) -> String {
+    let url = url.trim_end_matches('?');
     let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
     let mut limited = url.to_owned();
     for (name, value) in CONNECTION_LIMITS.iter().filter(|(name, _)| !url.contains(name)) {
@@ -195,6 +220,26 @@ fn with_limits(url: &str) -> String {
 /// What the statement reports.
 pub fn begin(connection: &mut PgConnection, sql: &str) -> QueryResult<()> {
     AnsiTransactionManager::begin_transaction_sql(connection, sql)
+}
+
+/// Whether an error says that the connection is gone, or of no use any more.
+pub fn is_lost(error: &diesel::result::Error) -> bool {
+    use diesel::result::DatabaseErrorKind::{
+        ClosedConnection, ReadOnlyTransaction, UnableToSendCommand, Unknown,
+    };
+    use diesel::result::Error::{BrokenTransactionManager, DatabaseError};
+    match error {
+        DatabaseError(ClosedConnection | UnableToSendCommand, _) | BrokenTransactionManager => true,
+        // A server that has become a standby.
+        DatabaseError(ReadOnlyTransaction, _) => true,
+        // "… due to administrator command", "… due to unexpected postmaster exit", "… because of crash of another
+        // server process": what the server says with its last breath has no kind of its own.
+        DatabaseError(Unknown, info) => {
+            info.message().contains("terminating connection")
+                || info.message().contains("the database system is")
+        }
+        _ => false,
+    }
 }
 
 /// Commits.

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::card_network::{Decline, Refusal};
+use crate::db;
 use crate::idempotency::key::KeyError;
 use crate::payment_intents::PaymentIntent;
 use crate::types::Kind;
@@ -409,10 +410,10 @@ impl From<diesel::result::Error> for Error {
     /// What a statement can report that is not a fault of ours. Everything else is, and a rule that expects a
     /// certain violation looks for it where the insert stands.
     fn from(error: diesel::result::Error) -> Self {
-        use diesel::result::DatabaseErrorKind::{ClosedConnection, SerializationFailure, Unknown};
+        use diesel::result::DatabaseErrorKind::{SerializationFailure, Unknown};
         use diesel::result::Error::DatabaseError;
         match &error {
-            DatabaseError(ClosedConnection, _) => Error::Unavailable(error.to_string()),
+            _ if db::is_lost(&error) => Error::Unavailable(error.to_string()),
             DatabaseError(SerializationFailure, _) => Error::LockTimeout,
             // libpq gives diesel these two by their text only; db.rs asks the server for English.
             DatabaseError(Unknown, info)
@@ -420,9 +421,6 @@ impl From<diesel::result::Error> for Error {
                     || info.message().contains("deadlock detected") =>
             {
                 Error::LockTimeout
-            }
-            DatabaseError(Unknown, info) if info.message().contains("due to administrator command") => {
-                Error::Unavailable(error.to_string())
             }
             DatabaseError(Unknown, info) if info.message().contains("due to statement timeout") => {
                 Error::Unavailable(error.to_string())

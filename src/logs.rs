@@ -1,4 +1,4 @@
-//! One line a request, and the outermost middleware that writes it.
+//! One line a request, and the middleware around all others that writes it.
 //!
 //! A line has the route's pattern and never its path, query, headers or body: so no key, secret or card number can
 //! stand in it.
@@ -96,9 +96,6 @@ impl Drop for Line {
         let account = facts.account.get().map(|account| account.to_string());
         let outcome = facts.outcome.get();
         self.state.metrics.request(&self.method, &self.route, self.status, latency);
-        if let Some(outcome) = outcome {
-            self.state.metrics.outcome(outcome);
-        }
         log::info!(
             target: "oncepay::request",
             request_id = facts.request_id.to_string(),
@@ -116,7 +113,7 @@ impl Drop for Line {
 /// nginx's status for a request whose client hung up before the answer.
 const CLIENT_GONE: u16 = 499;
 
-/// The outermost middleware: begins the trace, catches panics, adds the headers that every answer has, and writes
+/// The middleware around all that answers: begins the trace, catches panics, adds the headers that every answer has, and writes
 /// the line.
 ///
 /// # Errors

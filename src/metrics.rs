@@ -65,7 +65,8 @@ impl Metrics {
     }
 
     pub fn outcome(&self, outcome: Outcome) {
-        self.outcomes[outcome as usize].inc();
+        let index = Outcome::ALL.iter().position(|other| *other == outcome).expect("all are in the list");
+        self.outcomes[index].inc();
     }
 
     fn text(&self) -> String {
@@ -119,7 +120,7 @@ async fn readyz(request: HttpRequest) -> Result<&'static str, Error> {
                 diesel::select(sql::<Bool>("true")).get_result::<bool>(connection)
             })
         })
-        .await?;
+        .await??;
     Ok("ok\n")
 }
 

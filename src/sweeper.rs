@@ -49,5 +49,5 @@ pub async fn sweep(state: &State) -> Result<bool, Error> {
         let expired = connection.transaction(|connection| charges::expire_one(connection, now))?;
         Ok(i64::try_from(forgotten) == Ok(BATCH) || canceled.is_some() || expired.is_some())
     };
-    state.database.run(work).await
+    state.database.run(work).await?
 }

@@ -23,5 +23,7 @@ COMMENT ON TABLE api_keys IS 'The keys of an account. The key itself is shown on
 COMMENT ON COLUMN api_keys.secret_hash IS 'SHA-256 of the whole key; a key has 192 random bits, so no slow hash is needed.';
 COMMENT ON COLUMN api_keys.hint IS 'The beginning and the last four characters, to tell keys apart.';
 
+-- A key works once, so that revoking it ends it.
+CREATE UNIQUE INDEX api_keys_one_that_works ON api_keys (account_id, secret_hash) WHERE revoked_at IS NULL;
 -- Every request looks a key up by its hash before it knows the account.
 CREATE INDEX api_keys_secret_hash ON api_keys (secret_hash);

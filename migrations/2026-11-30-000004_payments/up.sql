@@ -113,7 +113,10 @@ CREATE TABLE refunds (
     metadata jsonb NOT NULL,
     created_at timestamptz NOT NULL,
     PRIMARY KEY (account_id, id),
-    FOREIGN KEY (account_id, charge_id) REFERENCES charges (account_id, id)
+    FOREIGN KEY (account_id, charge_id) REFERENCES charges (account_id, id),
+    FOREIGN KEY (account_id, payment_intent_id) REFERENCES payment_intents (account_id, id),
+    FOREIGN KEY (account_id, customer_id) REFERENCES customers (account_id, id),
+    FOREIGN KEY (account_id, payment_method_id) REFERENCES payment_methods (account_id, id)
 );
 COMMENT ON TABLE refunds IS 'Money of a captured charge on its way back.';
 COMMENT ON COLUMN refunds.customer_id IS 'The customer of the charge when it was refunded.';
@@ -142,11 +145,18 @@ CREATE TABLE balance_transactions (
 COMMENT ON TABLE balance_transactions IS 'The ledger. Rows are only ever added; the balance is their sum.';
 COMMENT ON COLUMN balance_transactions.charge_id IS 'The charge whose money moved, for a refund or dispute too.';
 
+ALTER TABLE charges
+    ADD CONSTRAINT charges_balance_transaction_fkey
+    FOREIGN KEY (account_id, balance_transaction_id) REFERENCES balance_transactions (account_id, id);
+ALTER TABLE refunds
+    ADD CONSTRAINT refunds_balance_transaction_fkey
+    FOREIGN KEY (account_id, balance_transaction_id) REFERENCES balance_transactions (account_id, id);
+
 -- A charge is captured once and a refund moves money once, whatever else goes wrong.
 CREATE UNIQUE INDEX balance_transactions_one_per_charge ON balance_transactions (account_id, charge_id) WHERE kind = 'charge';
 CREATE UNIQUE INDEX balance_transactions_one_per_refund ON balance_transactions (account_id, refund_id) WHERE kind = 'refund';
 CREATE UNIQUE INDEX balance_transactions_one_per_failure ON balance_transactions (account_id, refund_id) WHERE kind = 'refund_failure';
 CREATE UNIQUE INDEX balance_transactions_one_per_dispute ON balance_transactions (account_id, charge_id, kind) WHERE kind IN ('dispute', 'dispute_reversal');
 -- The balance is summed over this index alone.
-CREATE INDEX balance_transactions_sum ON balance_transactions (account_id, currency) INCLUDE (amount);
+CREATE INDEX balance_transactions_sum ON balance_transactions (account_id, currency, id) INCLUDE (amount);
 CREATE INDEX balance_transactions_kind ON balance_transactions (account_id, kind, id);

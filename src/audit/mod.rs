@@ -183,7 +183,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "a customer's default card is kept by that customer",
         statement: "SELECT c.id::text AS broken FROM customers c JOIN payment_methods m \
-               ON (m.account_id, m.id) = (c.account_id, c.default_source_id) \
+               ON m.account_id = c.account_id AND m.id IN (c.default_source_id, c.default_payment_method_id) \
              WHERE m.customer_id IS DISTINCT FROM c.id",
     },
     Rule {

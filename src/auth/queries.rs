@@ -75,6 +75,8 @@ pub fn insert_key(
             api_keys::hint.eq(&credentials.hint),
             api_keys::created_at.eq(now),
         ))
+        // Another starter may be making the same key.
+        .on_conflict_do_nothing()
         .execute(connection)?;
     Ok(id)
 }

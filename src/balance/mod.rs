@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::refunds::{self, Refund};
 use crate::schema::balance_transactions;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Page, PageRequest};
 
 /// A row of the ledger; Stripe calls it a balance transaction.
@@ -124,11 +125,7 @@ pub fn dispute(cause: &Cause, dispute: &Dispute, kind: &str, amount: i64) -> Bal
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<BalanceTransaction, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<BalanceTransaction>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// A page of the ledger, the newest first.

@@ -212,7 +212,7 @@ async fn take(state: &State) -> Result<Vec<Due>, Error> {
             .bind::<BigInt, _>(BATCH)
             .load::<Due>(connection)?)
     };
-    let mut due = state.database.run(work).await?;
+    let mut due = state.database.run(work).await??;
     due.sort_by_key(|notification| notification.id.uuid());
     if state.network.manners == Manners::Disorder {
         due.reverse();
@@ -228,7 +228,7 @@ async fn mark_delivered(state: &State, notification: &Due) -> Result<(), Error> 
             .execute(connection)?;
         Ok(())
     };
-    state.database.run(work).await
+    state.database.run(work).await?
 }
 
 /// Posts a notification, as often as the manners want, and says whether it was taken.

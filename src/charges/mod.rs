@@ -27,11 +27,12 @@ use crate::balance::{self, BalanceTransaction};
 use crate::card_network::{self, Decline, Outcome, simulation};
 use crate::customers::{self, Customer};
 use crate::error::Error;
-use crate::payment_intents::PaymentIntent;
+use crate::payment_intents::{self, PaymentIntent};
 use crate::payment_methods::{self, CardSnapshot, PaymentMethod};
 use crate::schema::charges;
 use crate::tokens::{self, Source};
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest, money};
 use crate::wire::Update;
 use crate::wire::params::{self, Email, patch_metadata};
@@ -267,7 +268,7 @@ fn card_to_charge(
     };
     let customer = customers::active(connection, cause, customer, "customer")?;
     let card = match source {
-        Some(Source::Kept(card)) => card.renamed(),
+        Some(Source::Kept(card)) => card,
         Some(Source::New(_) | Source::Token(_)) => {
             return Err(Error::invalid(
                 "source",
@@ -277,7 +278,7 @@ fn card_to_charge(
                 ),
             ));
         }
-        None => customer.default_source_id.ok_or_else(|| Error::NotAllowedNow {
+        None => customer.default_source_id.map(Id::renamed).ok_or_else(|| Error::NotAllowedNow {
             code: Some("missing"),
             message: "Cannot charge a customer that has no active card.".to_owned(),
             param: Some("card"),
@@ -365,11 +366,7 @@ pub fn update(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Charge>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// That `param` names a charge.
@@ -384,7 +381,7 @@ pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Charge>, param
 /// A page of charges, the newest first.
 ///
 /// # Errors
-/// The cursor names no charge, or the filter no customer.
+/// The cursor names no charge, or a filter nothing.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -398,6 +395,9 @@ pub fn list(
     if let Some(customer) = filter.customer {
         customers::known(connection, cause, customer, "customer")?;
     }
+    if let Some(intent) = filter.payment_intent {
+        payment_intents::known(connection, cause, intent, "payment_intent")?;
+    }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
 
@@ -407,6 +407,20 @@ pub fn list(
 /// What the statement reports.
 pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
     Ok(queries::find_all(connection, account, ids)?.iter().map(Charge::shape).collect())
+}
+
+/// Locks the row that guards the money of a charge, as `param` names it, and reads it.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn locked(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Charge>,
+    param: &str,
+) -> Result<Charge, Error> {
+    queries::lock(connection, cause.account, id)?
+        .ok_or_else(|| Error::no_such::<Charge>(&id.to_string(), param))
 }
 
 /// Locks the charge of a payment intent, whose row was locked before, and reads it.
@@ -437,11 +451,7 @@ pub fn expire_one(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<O
 
 /// Locks the row that guards the money of a charge, and reads it.
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Charge>(id))
+    ids::in_path(id, |id| queries::lock(connection, cause.account, id))
 }
 
 impl Charge {
@@ -509,6 +519,16 @@ impl Charge {
     /// The event of its beginning.
     pub fn first_event(&self) -> &'static str {
         if self.status == Status::Failed { "charge.failed" } else { "charge.succeeded" }
+    }
+
+    /// This charge with `amount` moved back.
+    pub fn refunded(self, amount: Amount) -> Charge {
+        Charge { amount_refunded: self.amount_refunded + amount.minor(), ..self }
+    }
+
+    /// This charge with `amount` here again.
+    pub fn refund_failed(self, amount: Amount) -> Charge {
+        Charge { amount_refunded: self.amount_refunded - amount.minor(), ..self }
     }
 
     /// What refunds may still move back, in minor units.

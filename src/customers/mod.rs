@@ -16,6 +16,7 @@ use crate::payment_methods::{self, Card, Named, PaymentMethod};
 use crate::schema::customers;
 use crate::tokens::{self, Source};
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
 use crate::wire::Update;
 use crate::wire::params::{Email, patch_metadata};
@@ -124,9 +125,8 @@ pub fn update(
 ) -> Result<Customer, Error> {
     let (mut customer, cards) = lock(connection, cause, id)?.changed(details)?;
     if let Some(card) = cards.default_source {
-        let id = card.renamed();
-        customer.default_source_id =
-            Some(payment_methods::kept_by(connection, cause, customer.id, id, "default_source")?.id);
+        let card = payment_methods::kept_by(connection, cause, customer.id, card, "default_source")?;
+        customer.default_source_id = Some(card.id);
     }
     if let Some(source) = cards.source {
         let card = tokens::card_of(connection, cause, source, Some(customer.id))?;
@@ -179,11 +179,7 @@ pub fn forget_default(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Customer>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// A customer that can be charged, as `param` names it.
@@ -242,11 +238,9 @@ pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid])
 
 /// Ends the race of two changes: the second waits, and begins from what the first one left.
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    found.filter(|customer| customer.deleted_at.is_none()).ok_or_else(|| Error::not_found::<Customer>(id))
+    ids::in_path(id, |id| {
+        Ok(queries::lock(connection, cause.account, id)?.filter(|customer| customer.deleted_at.is_none()))
+    })
 }
 
 /// What a change says of cards, which are rows of their own.

@@ -70,6 +70,27 @@ pub fn write_jsonb(value: &impl Serialize, out: &mut Output<'_, '_, Pg>) -> seri
     write_json(value, out)
 }
 
+/// Makes a type of serde a column of `jsonb`.
+macro_rules! jsonb_column {
+    ($column:ty) => {
+        impl diesel::serialize::ToSql<diesel::sql_types::Jsonb, diesel::pg::Pg> for $column {
+            fn to_sql<'b>(
+                &'b self,
+                out: &mut diesel::serialize::Output<'b, '_, diesel::pg::Pg>,
+            ) -> diesel::serialize::Result {
+                $crate::db::write_jsonb(self, out)
+            }
+        }
+
+        impl diesel::deserialize::FromSql<diesel::sql_types::Jsonb, diesel::pg::Pg> for $column {
+            fn from_sql(value: diesel::pg::PgValue<'_>) -> diesel::deserialize::Result<Self> {
+                $crate::db::read_jsonb(value)
+            }
+        }
+    };
+}
+pub(crate) use jsonb_column;
+
 /// Writes `value` as `json`, whose binary form is the text.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
 use diesel::pg::PgConnection;
 
-use super::{BEGIN_READ_ONLY, begin, rollback};
+use super::{BEGIN_READ_ONLY, TimedOut, begin, rollback};
 use crate::app::State;
 use crate::auth;
 use crate::error::Error;
@@ -46,21 +46,28 @@ impl Tx {
     ) -> Result<Answer, Error> {
         let Ticket { call, state, trace } = self.0;
         let keyed = call.claim.is_some();
-        let (job_state, job_end) = (state.clone(), state.clone());
-        let done = state
+        let job_state = state.clone();
+        let job = state
             .database
-            .run(move |connection| Ok(idempotency::execute(&job_state, connection, &call, work)));
-        let done = match done.await {
-            Ok(done) => done,
-            Err(Error::OutcomeUnknown { detail, .. }) => return Err(Error::OutcomeUnknown { keyed, detail }),
-            Err(error) => return Err(error),
-        };
+            .run(move |connection| Ok(idempotency::execute(&job_state, connection, &call, work)))
+            .await
+            .map_err(|TimedOut| Error::OutcomeUnknown {
+                keyed,
+                detail: "the job did not end in time".to_owned(),
+            })?;
+        let done = job.inspect_err(|_| {
+            // It never began.
+            state.metrics.outcome(Outcome::RolledBack);
+            trace.outcome(Outcome::RolledBack);
+        })?;
         trace.account(done.account);
-        trace.outcome(done.outcome);
-        if matches!(done.outcome, Outcome::Executed | Outcome::Expired | Outcome::Replayed) {
+        if let Some(outcome) = done.outcome {
+            trace.outcome(outcome);
+        }
+        if matches!(done.outcome, Some(Outcome::Executed | Outcome::Expired | Outcome::Replayed)) {
             trace.committed();
             // There may be events to send.
-            job_end.wake.notify_one();
+            state.wake.notify_one();
         }
         done.answer
     }
@@ -92,7 +99,7 @@ impl Db {
                 rollback(connection);
                 Ok((account, answer))
             })
-            .await?;
+            .await??;
         trace.account(Some(account));
         answer
     }

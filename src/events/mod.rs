@@ -22,6 +22,7 @@ use crate::db;
 use crate::error::Error;
 use crate::schema::events;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Cause, Id, Kind, Page, PageRequest};
 use crate::webhooks;
 pub use queries::NewEvents;
@@ -96,11 +97,7 @@ pub fn of<'a>(cause: &Cause, happened: &[(&'static str, &'a Value)]) -> NewEvent
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Event, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Event>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// A page of events, the newest first.

@@ -40,10 +40,14 @@ pub async fn guard(
             request.extensions_mut().insert(body);
         }
         Err(error) => {
-            match error {
-                Error::KeyRequired => trace.outcome(Outcome::Missing),
-                Error::KeyInvalid(_) => trace.outcome(Outcome::Invalid),
-                _ => {}
+            let outcome = match error {
+                Error::KeyRequired => Some(Outcome::Missing),
+                Error::KeyInvalid(_) => Some(Outcome::Invalid),
+                _ => None,
+            };
+            if let Some(outcome) = outcome {
+                state.metrics.outcome(outcome);
+                trace.outcome(outcome);
             }
             return Ok(request.error_response(error));
         }

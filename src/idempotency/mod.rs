@@ -109,7 +109,8 @@ pub enum Source {
     Network,
 }
 
-/// What became of a request, counted apart in the log and the metrics.
+/// What became of a request that writes, counted apart in the log and the metrics. A request whose COMMIT has an unknown
+/// outcome is counted nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Ran and committed.
@@ -133,7 +134,8 @@ pub enum Outcome {
 /// The end of [`execute`].
 pub struct Done {
     pub account: Option<Id<Account>>,
-    pub outcome: Outcome,
+    /// None if it is not known whether the transaction committed.
+    pub outcome: Option<Outcome>,
     pub answer: Result<Answer, Error>,
 }
 
@@ -146,18 +148,30 @@ pub fn execute(
 ) -> Done {
     let (account, record) = match look_up(state, connection, call) {
         Ok(found) => found,
-        Err(error) => return Done { account: None, outcome: Outcome::RolledBack, answer: Err(error) },
+        Err(error) => return end(state, None, Err(error)),
     };
     state.faults.reach(Point::AfterLookUp, call);
     let done = match record.filter(|record| record.is_live(call.now)) {
         Some(record) => replay(state, account, call, &record),
         None => run_once(state, connection, account, call, work),
     };
-    let (outcome, answer) = done.unwrap_or_else(|error| (outcome_of(&error), Err(error)));
-    Done { account: Some(account), outcome, answer }
+    end(state, Some(account), done)
 }
 
-type Ended = (Outcome, Result<Answer, Error>);
+/// An answer that is committed, by this request or by the first one with its key.
+type Ended = (Outcome, Answer);
+
+/// Counts what became of the request: here, on its database thread, so that one whose client has gone is counted too.
+fn end(state: &State, account: Option<Id<Account>>, ended: Result<Ended, Error>) -> Done {
+    let (outcome, answer) = match ended {
+        Ok((outcome, answer)) => (Some(outcome), Ok(answer)),
+        Err(error) => (outcome_of(&error), Err(error)),
+    };
+    if let Some(outcome) = outcome {
+        state.metrics.outcome(outcome);
+    }
+    Done { account, outcome, answer }
+}
 
 /// From BEGIN to COMMIT.
 fn run_once(
@@ -174,7 +188,7 @@ fn run_once(
             state.faults.reach(Point::BeforeCommit, call);
             db::commit(connection, call.claim.is_some())?;
             state.faults.reach(Point::AfterCommit, call);
-            Ok((if expired { Outcome::Expired } else { Outcome::Executed }, Ok(answer)))
+            Ok((if expired { Outcome::Expired } else { Outcome::Executed }, answer))
         }
         Ok(Within::Lost(claim)) => {
             db::rollback(connection);
@@ -276,14 +290,15 @@ fn replay(state: &State, account: Id<Account>, call: &Call, record: &Record) -> 
     if !record.is_of(&claim.fingerprint) {
         return Err(Error::KeyReused { key: claim.key.to_string(), to_an_sdk: claim.from_an_sdk });
     }
-    Ok((Outcome::Replayed, Ok(record.answer(&state.secrets, account, claim)?)))
+    Ok((Outcome::Replayed, record.answer(&state.secrets, account, claim)?))
 }
 
-fn outcome_of(error: &Error) -> Outcome {
+fn outcome_of(error: &Error) -> Option<Outcome> {
     match error {
-        Error::KeyInUse(_) => Outcome::Conflict,
-        Error::KeyReused { .. } => Outcome::Mismatch,
-        _ => Outcome::RolledBack,
+        Error::KeyInUse(_) => Some(Outcome::Conflict),
+        Error::KeyReused { .. } => Some(Outcome::Mismatch),
+        Error::OutcomeUnknown { .. } => None,
+        _ => Some(Outcome::RolledBack),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::db::{Db, Tx};
 use crate::error::{Error, ErrorBody, quoted};
 use crate::idempotency::{Answer, Policy};
 use crate::payment_intents;
-use crate::types::{Cause, Id, PageRequest};
+use crate::types::{Cause, Id, MetadataPatch, PageRequest};
 use crate::wire::{self, Expand, FromParameter, Nothing, Parameter, Parameters, Params, Payload, Update};
 
 const PATH: &str = "/v1/payment_intents";
@@ -83,7 +83,7 @@ impl Parameters for ConfirmIntent {
         let amount = params.take("amount_to_confirm")?;
         let client_secret = params.take("client_secret")?;
         let confirmation = Confirmation { amount, client_secret, ..confirmation(params)? };
-        Ok(Self { details: Details::read(params)?, confirmation })
+        Ok(Self { details: Details::of_payment(params)?, confirmation })
     }
 }
 
@@ -129,6 +129,18 @@ impl Parameters for ListIntents {
 
 impl Details {
     fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self {
+            customer: params.take("customer")?,
+            description: params.update("description")?,
+            metadata: params.metadata()?,
+            statement_descriptor: descriptor_update(params, "statement_descriptor")?,
+            statement_descriptor_suffix: descriptor_update(params, "statement_descriptor_suffix")?,
+            ..Self::of_payment(params)?
+        })
+    }
+
+    /// What can still be said when an intent is confirmed: how it is paid, and where goods and receipt go.
+    fn of_payment(params: &mut Params) -> Result<Self, Error> {
         for name in ["payment_method_types", "allowed_payment_method_types"] {
             let types: Option<Vec<String>> = params.take(name)?;
             if let Some(other) = types.iter().flatten().find(|kind| *kind != "card") {
@@ -163,17 +175,17 @@ impl Details {
         }
         let options = params.take::<MethodOptions>("payment_method_options")?;
         Ok(Self {
-            customer: params.take("customer")?,
+            customer: None,
             method,
             capture_method: one_of(params, "capture_method", &["automatic", "automatic_async", "manual"])?,
             setup_future_usage: usage,
             payment_method_options: options.map(|MethodOptions(shape)| shape),
-            description: params.update("description")?,
-            metadata: params.metadata()?,
+            description: Update::Keep,
+            metadata: MetadataPatch::Keep,
             receipt_email: params.update("receipt_email")?,
             shipping: params.update("shipping")?,
-            statement_descriptor: descriptor_update(params, "statement_descriptor")?,
-            statement_descriptor_suffix: descriptor_update(params, "statement_descriptor_suffix")?,
+            statement_descriptor: Update::Keep,
+            statement_descriptor_suffix: Update::Keep,
         })
     }
 }

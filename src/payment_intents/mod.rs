@@ -23,6 +23,7 @@ use crate::payment_methods::{self, CreatePaymentMethod, Named, PaymentMethod};
 use crate::schema::payment_intents;
 use crate::secrets::random_text;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
 use crate::wire::Update;
 use crate::wire::params::{self, Email, patch_metadata};
@@ -211,19 +212,14 @@ pub fn confirm(
     confirmation: Confirmation,
 ) -> Result<(PaymentIntent, Option<Failure>), Error> {
     // Ends the race of two confirmations: the second waits, and then finds the intent no longer open.
-    let intent = lock(connection, cause, id)?;
-    intent.check(Call::Confirm)?;
-    intent.check_believed(&confirmation)?;
-    let (intent, method) = change(connection, cause, intent, details)?;
+    let stored = lock(connection, cause, id)?;
+    stored.check(Call::Confirm)?;
+    stored.check_believed(&confirmation)?;
+    let (intent, method) = change(connection, cause, stored.clone(), details)?;
     let method = match (method, intent.payment_method_id) {
         (Some(method), _) => method,
-        (None, Some(id)) => {
-            let method = payment_methods::find(connection, cause, id)?
-                .ok_or_else(|| Error::Internal(format!("{id} of {} is gone", intent.id)))?;
-            intent.check_method(&method)?;
-            method
-        }
-        (None, None) => return Err(intent.refuse_without_method()),
+        (None, Some(id)) => intent.usable_method(connection, cause, id)?,
+        (None, None) => return Err(stored.refuse_without_method()),
     };
     let attempt = attempt(cause, intent, method, confirmation)?;
     queries::update(connection, cause, &attempt.intent, attempt.money(), attempt.events())?;
@@ -328,17 +324,27 @@ pub fn charge_to_refund(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentIntent, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<PaymentIntent>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+}
+
+/// That `param` names a payment intent.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<PaymentIntent>,
+    param: &str,
+) -> Result<(), Error> {
+    let found = queries::find(connection, cause.account, id)?;
+    found.map(drop).ok_or_else(|| Error::no_such::<PaymentIntent>(&id.to_string(), param))
 }
 
 /// A page of payment intents, the newest first.
 ///
 /// # Errors
-/// The cursor names no intent.
+/// The cursor names no intent, or the filter no customer.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -346,10 +352,11 @@ pub fn list(
     cursor: Option<Id<PaymentIntent>>,
     filter: &Filter,
 ) -> Result<Page<PaymentIntent>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<PaymentIntent>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
+    }
+    if let Some(customer) = filter.customer {
+        customers::known(connection, cause, customer, "customer")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
@@ -363,11 +370,7 @@ pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid])
 }
 
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentIntent, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<PaymentIntent>(id))
+    ids::in_path(id, |id| queries::lock(connection, cause.account, id))
 }
 
 /// A new intent before its details.
@@ -414,6 +417,7 @@ fn change(
         Some(customer) => Some(customers::active(connection, cause, customer, "customer")?.id),
         None => intent.customer_id,
     };
+    let is_anothers_now = customer_id != intent.customer_id;
     let mut intent = PaymentIntent {
         customer_id,
         capture_method: details.capture_method.unwrap_or(intent.capture_method),
@@ -430,7 +434,12 @@ fn change(
         ..intent
     };
     let method = match details.method {
-        Update::Keep => return Ok((intent, None)),
+        Update::Keep => {
+            if let Some(id) = intent.payment_method_id.filter(|_| is_anothers_now) {
+                intent.usable_method(connection, cause, id)?;
+            }
+            return Ok((intent, None));
+        }
         Update::Unset => None,
         Update::Set(Method::Named(named)) => {
             Some(payment_methods::named(connection, cause, named, "payment_method")?)
@@ -632,6 +641,19 @@ impl PaymentIntent {
             ));
         }
         Ok(())
+    }
+
+    /// The payment method that this intent has, if it may be used.
+    fn usable_method(
+        &self,
+        connection: &mut PgConnection,
+        cause: &Cause,
+        id: Id<PaymentMethod>,
+    ) -> Result<PaymentMethod, Error> {
+        let method = payment_methods::find(connection, cause, id)?
+            .ok_or_else(|| Error::Internal(format!("{id} of {} is gone", self.id)))?;
+        self.check_method(&method)?;
+        Ok(method)
     }
 
     /// That this payment method may be used for this intent.

@@ -1,9 +1,7 @@
 //! A card as it is typed, as it is shown, and as a charge remembers it.
 
-use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::deserialize::FromSqlRow;
 use diesel::expression::AsExpression;
-use diesel::pg::{Pg, PgValue};
-use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Jsonb;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::BillingDetails;
 use crate::card_network::{self, TestCard, TypedCard};
-use crate::db;
+use crate::db::jsonb_column;
 use crate::error::Error;
 use crate::types::Currency;
 use crate::wire::params::{FromParameter, Parameter, Params};
@@ -229,14 +227,4 @@ impl FromParameter for ExpiryPart {
     }
 }
 
-impl ToSql<Jsonb, Pg> for CardSnapshot {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_jsonb(self, out)
-    }
-}
-
-impl FromSql<Jsonb, Pg> for CardSnapshot {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        db::read_jsonb(value)
-    }
-}
+jsonb_column!(CardSnapshot);

@@ -68,12 +68,13 @@ impl FromParameter for CreatePaymentMethod {
 impl FromParameter for CardOrToken {
     fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
         let mut params = Params::from_parameter(parameter)?;
+        let param = params.name_of("token");
         let card = match params.take::<String>("token")? {
             Some(token) => match Id::<Token>::parse(&token) {
-                Some(id) => Self::Token(id),
+                Some(id) => Self::Token { id, param },
                 None => {
                     let card = token.strip_prefix("tok_").and_then(card_network::by_name);
-                    let unknown = || Error::no_such::<Token>(&token, "card[token]");
+                    let unknown = || Error::no_such::<Token>(&token, &param);
                     Self::Card(NewCard::Named(card.ok_or_else(unknown)?))
                 }
             },
@@ -154,24 +155,36 @@ impl Parameters for AttachPaymentMethod {
 }
 
 struct ListPaymentMethods {
-    page: PageRequest,
-    cursor: Option<Id<PaymentMethod>>,
+    of_customer: ListOfCustomer,
     customer: Option<Id<Customer>>,
 }
 
 impl Parameters for ListPaymentMethods {
     fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self { of_customer: ListOfCustomer::read(params)?, customer: params.take("customer")? })
+    }
+}
+
+/// The list under a customer, whose path says whose methods it holds.
+struct ListOfCustomer {
+    page: PageRequest,
+    cursor: Option<Id<PaymentMethod>>,
+}
+
+impl Parameters for ListOfCustomer {
+    fn read(params: &mut Params) -> Result<Self, Error> {
         kind(params)?;
         let (page, cursor) = params.page()?;
-        Ok(Self { page, cursor, customer: params.take("customer")? })
+        Ok(Self { page, cursor })
     }
 }
 
 /// The parameter `type`, which can only be `card`.
 fn kind(params: &mut Params) -> Result<(), Error> {
+    let name = params.name_of("type");
     match params.take::<String>("type")? {
         Some(kind) if kind != "card" => Err(Error::invalid(
-            "type",
+            &name,
             format!("Invalid type: {}. The only type of payment method here is card.", quoted(&kind)),
         )),
         _ => Ok(()),
@@ -225,18 +238,14 @@ async fn detach(tx: Tx, id: Path<String>, body: Payload<Nothing>) -> Result<Answ
 
 async fn list(db: Db, query: Payload<ListPaymentMethods>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
-        let (list, expand) = query.parse()?;
-        let page = payment_methods::list(connection, cause, &list.page, list.cursor, list.customer)?;
+        let (ListPaymentMethods { of_customer: list, customer }, expand) = query.parse()?;
+        let page = payment_methods::list(connection, cause, &list.page, list.cursor, customer)?;
         wire::listed(connection, cause, (PATH, "payment_method"), shapes(page), &expand)
     })
     .await
 }
 
-async fn list_of_customer(
-    db: Db,
-    id: Path<String>,
-    query: Payload<ListPaymentMethods>,
-) -> Result<Answer, Error> {
+async fn list_of_customer(db: Db, id: Path<String>, query: Payload<ListOfCustomer>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
         let (list, expand) = query.parse()?;
         let customer = customers::retrieve(connection, cause, &id)?.id;

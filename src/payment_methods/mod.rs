@@ -9,11 +9,10 @@ mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
-use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::deserialize::FromSqlRow;
 use diesel::expression::AsExpression;
-use diesel::pg::{Pg, PgConnection, PgValue};
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Jsonb;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,7 +21,7 @@ use uuid::Uuid;
 use crate::auth::Account;
 use crate::card_network::{self, TestCard};
 use crate::customers::{self, Customer};
-use crate::db;
+use crate::db::jsonb_column;
 use crate::error::Error;
 use crate::schema::payment_methods;
 use crate::tokens::{self, Token};
@@ -91,7 +90,11 @@ pub struct CreatePaymentMethod {
 /// The card of a new payment method.
 pub enum CardOrToken {
     Card(NewCard),
-    Token(Id<Token>),
+    /// `param` is where the request names it.
+    Token {
+        id: Id<Token>,
+        param: String,
+    },
 }
 
 /// What a payment method is to become.
@@ -126,9 +129,9 @@ pub fn create(
     };
     let mut method = match create.card {
         CardOrToken::Card(card) => build(cause, card)?,
-        CardOrToken::Token(token) => {
+        CardOrToken::Token { id, param } => {
             // A token's card stays with the token; the method is another object with the same card.
-            let card = tokens::spend(connection, cause, token, "card[token]")?;
+            let card = tokens::spend(connection, cause, id, &param)?;
             PaymentMethod { id: cause.new_id(), request_id: cause.request_id, created_at: cause.now, ..card }
         }
     };
@@ -187,20 +190,20 @@ pub fn find(
     queries::find(connection, cause.account, id)
 }
 
-/// The card that `customer` keeps under this id.
+/// The card that `customer` keeps under this id, by either of its names.
 ///
 /// # Errors
 /// [`Error::ReferenceNotFound`], for `param`.
-pub fn kept_by(
+pub fn kept_by<Name: Kind>(
     connection: &mut PgConnection,
     cause: &Cause,
     customer: Id<Customer>,
-    id: Id<PaymentMethod>,
+    id: Id<Name>,
     param: &str,
 ) -> Result<PaymentMethod, Error> {
-    find(connection, cause, id)?
+    find(connection, cause, id.renamed())?
         .filter(|method| method.customer_id == Some(customer))
-        .ok_or_else(|| Error::no_such::<PaymentMethod>(&id.to_string(), param))
+        .ok_or_else(|| Error::no_such::<Name>(&id.to_string(), param))
 }
 
 /// Gives a payment method to a customer, who can then be charged by it again.
@@ -216,13 +219,12 @@ pub fn attach(
     let customer = customers::active(connection, cause, customer, "customer")?;
     let method = match test_method(named) {
         Some(card) => create_from_card(connection, cause, NewCard::Named(card))?,
-        // Ends the race of two customers: the second waits, and then finds it attached.
-        None => lock(connection, cause, named)?,
+        None => retrieve(connection, cause, named)?,
     };
     give(connection, cause, method, customer.id)
 }
 
-/// Gives `method`, which is new or locked, to `customer`.
+/// Gives `method` to `customer`.
 ///
 /// # Errors
 /// It is another's, was given up, or always declines.
@@ -232,6 +234,12 @@ pub fn give(
     method: PaymentMethod,
     customer: Id<Customer>,
 ) -> Result<PaymentMethod, Error> {
+    // Ends the race of two customers, and of one with a detachment: the second waits, and then finds it attached or
+    // given up. What this request has made nobody else can see.
+    let method = match method.request_id == cause.request_id {
+        true => method,
+        false => lock(connection, cause, &method.id.to_string())?,
+    };
     if method.customer_id == Some(customer) {
         return Ok(method);
     }
@@ -316,7 +324,7 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
 /// A page of payment methods, the newest first; of one customer, or of all.
 ///
 /// # Errors
-/// The cursor names no payment method.
+/// The cursor names no payment method, or `customer` no customer.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -328,6 +336,9 @@ pub fn list(
         && queries::find(connection, cause.account, id)?.is_none()
     {
         return Err(Error::no_such::<PaymentMethod>(&id.to_string(), page.cursor_name()));
+    }
+    if let Some(customer) = customer {
+        customers::known(connection, cause, customer, "customer")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, customer)?))
 }
@@ -493,14 +504,4 @@ impl BillingDetailsPatch {
     }
 }
 
-impl ToSql<Jsonb, Pg> for BillingDetails {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_jsonb(self, out)
-    }
-}
-
-impl FromSql<Jsonb, Pg> for BillingDetails {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        db::read_jsonb(value)
-    }
-}
+jsonb_column!(BillingDetails);

@@ -21,6 +21,7 @@ use crate::payment_intents::{self, PaymentIntent};
 use crate::payment_methods::PaymentMethod;
 use crate::schema::refunds;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest, money};
 use crate::wire::params::{self, patch_metadata};
 
@@ -78,14 +79,15 @@ pub struct Filter {
 /// # Errors
 /// No such charge; a charge that failed, was not captured or has nothing left; more than what is left.
 pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund) -> Result<Refund, Error> {
-    let charge = match create.of {
-        Refunded::Charge(charge) => charge,
-        Refunded::Intent(intent) => payment_intents::charge_to_refund(connection, cause, intent)?,
+    let (charge, param) = match create.of {
+        Refunded::Charge(charge) => (charge, "charge"),
+        Refunded::Intent(intent) => {
+            (payment_intents::charge_to_refund(connection, cause, intent)?, "payment_intent")
+        }
     };
     // Ends the race of two refunds: the second waits here, and then sees what the first one took.
-    let charge = charges::queries::lock(connection, cause.account, charge)?
-        .ok_or_else(|| Error::no_such::<Charge>(&charge.to_string(), "charge"))?;
-    let amount = amount_to_refund(&charge, create.amount)?;
+    let charge = charges::locked(connection, cause, charge, "charge")?;
+    let amount = amount_to_refund(&charge, create.amount, param)?;
     if charge.disputed && disputes::has_taken(connection, &charge)? {
         return Err(Error::not_allowed(
             "charge_disputed",
@@ -111,7 +113,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
         metadata,
         created_at: cause.now,
     };
-    let charge = Charge { amount_refunded: charge.amount_refunded + amount.minor(), ..charge };
+    let charge = charge.refunded(amount);
     queries::insert(connection, cause, &refund, &balance::money_out(cause, &refund), &charge)?;
     simulation::will_speak_of_refund(connection, cause, &refund, &charge)?;
     Ok(refund)
@@ -143,7 +145,7 @@ pub fn fail(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>) -> Res
     let movement = balance::money_again(cause, cause.new_id(), &refund);
     let refund =
         Refund { status: "failed".to_owned(), failure_balance_transaction_id: Some(movement.id), ..refund };
-    let charge = Charge { amount_refunded: charge.amount_refunded - refund.amount.minor(), ..charge };
+    let charge = charge.refund_failed(refund.amount);
     queries::update_failed(connection, cause, &refund, &movement, &charge)?;
     Ok(refund)
 }
@@ -156,12 +158,13 @@ fn lock_with_charge(
 ) -> Result<(Refund, Charge), Error> {
     let unknown = || Error::no_such::<Refund>(&id.to_string(), "data[refund]");
     let refund = queries::find(connection, cause.account, id)?.ok_or_else(unknown)?;
-    let charge = charges::queries::lock(connection, cause.account, refund.charge_id)?.ok_or_else(unknown)?;
+    let charge = charges::locked(connection, cause, refund.charge_id, "data[refund]")?;
     let refund = queries::lock(connection, cause.account, id)?.ok_or_else(unknown)?;
     Ok((refund, charge))
 }
 
-fn amount_to_refund(charge: &Charge, asked: Option<i64>) -> Result<Amount, Error> {
+/// `param` is what the charge was named by.
+fn amount_to_refund(charge: &Charge, asked: Option<i64>, param: &'static str) -> Result<Amount, Error> {
     match charge.status {
         Status::Captured => {}
         Status::Authorised | Status::Released | Status::Failed => {
@@ -169,7 +172,7 @@ fn amount_to_refund(charge: &Charge, asked: Option<i64>) -> Result<Amount, Error
             return Err(Error::NotAllowedNow {
                 code: None,
                 message: format!("Charge {} {why}, so there is nothing to refund.", charge.id),
-                param: Some("charge"),
+                param: Some(param),
             });
         }
     }
@@ -206,11 +209,7 @@ pub fn update(
     metadata: &MetadataPatch,
 ) -> Result<Refund, Error> {
     // Ends the race of two updates: the second merges its metadata into what the first one left.
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    let refund = found.ok_or_else(|| Error::not_found::<Refund>(id))?;
+    let refund = ids::in_path(id, |id| queries::lock(connection, cause.account, id))?;
     let refund = Refund { metadata: patch_metadata(&refund.metadata, metadata)?, ..refund };
     queries::update_metadata(connection, cause, &refund)?;
     Ok(refund)
@@ -221,11 +220,7 @@ pub fn update(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Refund, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Refund>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// That `param` names a refund.
@@ -240,7 +235,7 @@ pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>, param
 /// A page of refunds, the newest first.
 ///
 /// # Errors
-/// The cursor names no refund, or the filter no charge.
+/// The cursor names no refund, or a filter nothing.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -253,6 +248,9 @@ pub fn list(
     }
     if let Some(charge) = filter.charge {
         charges::known(connection, cause, charge, "charge")?;
+    }
+    if let Some(intent) = filter.payment_intent {
+        payment_intents::known(connection, cause, intent, "payment_intent")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::payment_methods::{self, Card, NewCard, PaymentMethod};
 use crate::schema::tokens;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Cause, Id, Kind};
 use crate::wire::params::{FromParameter, Parameter};
 
@@ -76,11 +77,7 @@ pub fn retrieve(
     cause: &Cause,
     id: &str,
 ) -> Result<(Token, PaymentMethod), Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Token>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// The card of a token, which is used up by this.
@@ -91,7 +88,7 @@ pub fn spend(
     connection: &mut PgConnection,
     cause: &Cause,
     id: Id<Token>,
-    param: &'static str,
+    param: &str,
 ) -> Result<PaymentMethod, Error> {
     // The row is changed and not read first: of two requests with one token, the second waits for the first to
     // end and then finds it used.
@@ -100,10 +97,10 @@ pub fn spend(
     }
     match queries::find(connection, cause.account, id)? {
         None => Err(Error::no_such::<Token>(&id.to_string(), param)),
-        Some(_) => Err(Error::NotAllowedNow {
+        Some(_) => Err(Error::ParameterInvalid {
+            param: param.to_owned(),
             code: Some("token_already_used"),
             message: format!("You cannot use a token more than once: {id}."),
-            param: Some(param),
         }),
     }
 }
@@ -122,7 +119,7 @@ pub fn card_of(
         (Source::New(card), _) => payment_methods::create_from_card(connection, cause, card),
         (Source::Token(id), _) => spend(connection, cause, id, "source"),
         (Source::Kept(id), Some(customer)) => {
-            payment_methods::kept_by(connection, cause, customer, id.renamed(), "source")
+            payment_methods::kept_by(connection, cause, customer, id, "source")
         }
         (Source::Kept(id), None) => Err(Error::no_such::<Card>(&id.to_string(), "source")),
     }

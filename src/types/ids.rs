@@ -7,6 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
+use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::expression::AsExpression;
@@ -14,6 +15,8 @@ use diesel::pg::Pg;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types;
 use uuid::{ContextV7, Timestamp, Uuid};
+
+use crate::error::Error;
 
 /// A noun that has ids.
 pub trait Kind: 'static {
@@ -60,6 +63,21 @@ impl<K: Kind> Id<K> {
     pub const fn uuid(&self) -> Uuid {
         self.uuid
     }
+}
+
+/// What the id in a path names. Whatever is no id of a `K` names nothing.
+///
+/// # Errors
+/// [`Error::NotFound`], and what `find` reports.
+pub fn in_path<K: Kind, T>(
+    text: &str,
+    find: impl FnOnce(Id<K>) -> QueryResult<Option<T>>,
+) -> Result<T, Error> {
+    let found = match Id::parse(text) {
+        Some(id) => find(id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::not_found::<K>(text))
 }
 
 impl<K: Kind> fmt::Display for Id<K> {

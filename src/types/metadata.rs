@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::deserialize::FromSqlRow;
 use diesel::expression::AsExpression;
-use diesel::pg::{Pg, PgValue};
-use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Jsonb;
 use serde::{Deserialize, Serialize};
+
+use crate::db::jsonb_column;
 
 /// The most keys an object may have.
 pub const MAX_KEYS: usize = 50;
@@ -82,17 +82,7 @@ impl Metadata {
     }
 }
 
-impl ToSql<Jsonb, Pg> for Metadata {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        crate::db::write_jsonb(self, out)
-    }
-}
-
-impl FromSql<Jsonb, Pg> for Metadata {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        crate::db::read_jsonb(value)
-    }
-}
+jsonb_column!(Metadata);
 
 #[cfg(test)]
 mod tests {

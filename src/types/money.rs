@@ -66,7 +66,7 @@ pub enum AmountError {
     TooSmall(Currency),
     #[error("Amounts in {} have three decimals, and the last one must be 0", .0.as_str().to_uppercase())]
     LastDigit(Currency),
-    #[error("This value must be greater than or equal to 1.")]
+    #[error("This value must be greater than or equal to 1")]
     NotPositive,
 }
 

@@ -57,7 +57,7 @@ impl PageRequest {
         match cursor {
             Cursor::StartingAfter(id) => self.high = self.high.min(id.as_u128()),
             Cursor::EndingBefore(id) => {
-                self.low = self.low.max(id.as_u128() + 1);
+                self.low = self.low.max(id.as_u128().saturating_add(1));
                 self.from = From::Oldest;
             }
         }
@@ -157,6 +157,16 @@ mod tests {
                     if !page.has_more { break }
                 }
                 prop_assert_eq!(&seen, &newest_first);
+            }
+        }
+
+        #[test]
+        fn no_cursor_panics(id in any::<u128>(), edge in prop::sample::select(vec![0, 1, u128::MAX - 1, u128::MAX])) {
+            for id in [id, edge].map(Uuid::from_u128) {
+                let after = PageRequest::new(1).at(Cursor::StartingAfter(id));
+                prop_assert!(!(after.low()..after.high()).contains(&id));
+                let before = PageRequest::new(1).at(Cursor::EndingBefore(id));
+                prop_assert!(!(before.low()..before.high()).contains(&id));
             }
         }
 

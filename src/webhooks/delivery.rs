@@ -137,7 +137,7 @@ async fn lease(state: &State, busy: &HashMap<Id<WebhookEndpoint>, i64>) -> Resul
     let work = move |connection: &mut diesel::pg::PgConnection| {
         Ok(queries::lease(connection, now, now + LEASE, PER_ENDPOINT, &busy, free)?)
     };
-    state.database.run(work).await
+    state.database.run(work).await?
 }
 
 /// How an attempt ended.
@@ -152,7 +152,7 @@ async fn send(state: &State, client: &reqwest::Client, delivery: Leased) -> Resu
     let (account, endpoint) = (delivery.account_id, delivery.endpoint_id);
     // Read again: it may have been disabled, or its secret rolled, while the delivery was leased.
     let found =
-        state.database.run(move |connection| Ok(queries::find(connection, account, endpoint)?)).await?;
+        state.database.run(move |connection| Ok(queries::find(connection, account, endpoint)?)).await??;
     let Some(endpoint) = found.filter(|endpoint| !endpoint.disabled && endpoint.deleted_at.is_none()) else {
         return Ok(());
     };
@@ -184,7 +184,7 @@ async fn send(state: &State, client: &reqwest::Client, delivery: Leased) -> Resu
                 Ok(queries::record(connection, &attempt, delivery.attempts, status, next)?)
             })
         })
-        .await
+        .await?
 }
 
 async fn post(state: &State, client: &reqwest::Client, endpoint: &WebhookEndpoint, payload: &str) -> Ended {

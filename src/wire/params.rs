@@ -18,7 +18,7 @@ pub const MAX_TEXT_CHARACTERS: usize = 5000;
 pub const MAX_EMAIL_CHARACTERS: usize = 512;
 
 /// What Stripe's API has and this service has not: Connect, tax, other methods of payment, and the like.
-const UNSUPPORTED: [&str; 46] = [
+const UNSUPPORTED: [&str; 48] = [
     "account",
     "allow_redisplay",
     "amount_details",
@@ -31,6 +31,8 @@ const UNSUPPORTED: [&str; 46] = [
     "cash_balance",
     "confirmation_token",
     "coupon",
+    "currency",
+    "customer",
     "customer_account",
     "cvc_update",
     "default_card",

@@ -1,16 +1,15 @@
 //! Parameters and answers that nouns have in common.
 
-use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::deserialize::FromSqlRow;
 use diesel::expression::AsExpression;
-use diesel::pg::{Pg, PgConnection, PgValue};
-use diesel::serialize::{self, Output, ToSql};
+use diesel::pg::PgConnection;
 use diesel::sql_types::Jsonb;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Expand;
 use super::params::{FromParameter, Parameter, Parameters, Params};
-use crate::db;
+use crate::db::jsonb_column;
 use crate::error::Error;
 use crate::idempotency::Answer;
 use crate::types::{Cause, Page};
@@ -136,38 +135,6 @@ impl FromParameter for Shipping {
 #[serde(transparent)]
 pub struct Texts(pub Vec<String>);
 
-impl ToSql<Jsonb, Pg> for Address {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_jsonb(self, out)
-    }
-}
-
-impl FromSql<Jsonb, Pg> for Address {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        db::read_jsonb(value)
-    }
-}
-
-impl ToSql<Jsonb, Pg> for Shipping {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_jsonb(self, out)
-    }
-}
-
-impl FromSql<Jsonb, Pg> for Shipping {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        db::read_jsonb(value)
-    }
-}
-
-impl ToSql<Jsonb, Pg> for Texts {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_jsonb(self, out)
-    }
-}
-
-impl FromSql<Jsonb, Pg> for Texts {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        db::read_jsonb(value)
-    }
-}
+jsonb_column!(Address);
+jsonb_column!(Shipping);
+jsonb_column!(Texts);

@@ -38,7 +38,7 @@ async fn every_effect_writes_its_events_in_order_each_with_a_snapshot_and_its_re
     let to_refund = format!("charge={refunded}");
     for (path, form, status, expected) in [
         ("/v1/customers", "name=a", 201, vec!["customer.created"]),
-        ("/v1/customers", "source=tok_visa", 201, vec!["customer.created"]),
+        ("/v1/customers", "source=tok_visa", 201, vec!["customer.created", "payment_method.attached"]),
         (&*format!("/v1/customers/{customer}"), "name=b", 200, vec!["customer.updated"]),
         ("/v1/charges", charge, 201, vec!["charge.succeeded"]),
         ("/v1/charges", &*format!("{charge}&capture=false"), 201, vec!["charge.succeeded"]),

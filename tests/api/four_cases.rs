@@ -10,24 +10,25 @@ use oncepay::app::{Route, routes};
 use oncepay::idempotency::Policy;
 use reqwest::Method;
 
+use crate::intent_samples;
 use crate::support::{Reply, TestApp, fresh_key};
 
 /// A request that a route understands, with what it needs made beforehand, and another one.
-struct Sample {
-    path: String,
-    body: &'static str,
-    another_body: &'static str,
+pub struct Sample {
+    pub path: String,
+    pub body: &'static str,
+    pub another_body: &'static str,
     /// What the same request answers when it runs once more: mostly what it answered first.
-    again: u16,
+    pub again: u16,
 }
 
 /// Makes the sample of a keyed route.
-struct Sampler {
-    path: &'static str,
-    make: for<'a> fn(&'a TestApp) -> LocalBoxFuture<'a, Sample>,
+pub struct Sampler {
+    pub path: &'static str,
+    pub make: for<'a> fn(&'a TestApp) -> LocalBoxFuture<'a, Sample>,
 }
 
-/// A sample for each keyed route; whoever adds a route adds one here.
+/// A sample for each keyed route; whoever adds a route adds one here, or in a list that [`samplers`] knows.
 const SAMPLERS: &[Sampler] = &[
     Sampler {
         path: "/v1/customers",
@@ -112,8 +113,13 @@ const SAMPLERS: &[Sampler] = &[
     },
 ];
 
+/// All samples.
+fn samplers() -> impl Iterator<Item = &'static Sampler> {
+    SAMPLERS.iter().chain(intent_samples::SAMPLERS)
+}
+
 /// Makes an object, and gives its id.
-async fn make(app: &TestApp, path: &str, body: &str) -> String {
+pub async fn make(app: &TestApp, path: &str, body: &str) -> String {
     app.post(path).key(&fresh_key()).form(body).send().await.expect(201).id().to_owned()
 }
 
@@ -130,7 +136,7 @@ fn filled(route: &Route) -> String {
 #[test]
 fn every_keyed_route_has_a_sample_and_every_sample_a_route() {
     let keyed: Vec<&str> = routes().iter().filter(|route| is_keyed(route)).map(|route| route.path).collect();
-    let sampled: Vec<&str> = SAMPLERS.iter().map(|sampler| sampler.path).collect();
+    let sampled: Vec<&str> = samplers().map(|sampler| sampler.path).collect();
     for route in &keyed {
         let samples = sampled.iter().filter(|path| *path == route).count();
         assert_eq!(samples, 1, "POST {route} has {samples} samples in SAMPLERS, and needs one");
@@ -143,7 +149,7 @@ fn every_keyed_route_has_a_sample_and_every_sample_a_route() {
 #[tokio::test]
 async fn every_keyed_route_creates_then_replays_then_refuses_another_body_then_runs_again() {
     let app = TestApp::spawn();
-    for sampler in SAMPLERS {
+    for sampler in samplers() {
         let sample = (sampler.make)(&app).await;
         let key = fresh_key();
         let call = |body: &str| app.post(&sample.path).key(&key).form(body);

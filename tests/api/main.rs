@@ -3,7 +3,9 @@
 
 mod support;
 
+mod attachment;
 mod audit;
+mod audit_intents;
 mod bad_bodies;
 mod bad_http;
 mod bad_input;
@@ -21,6 +23,16 @@ mod events;
 mod expand;
 mod four_cases;
 mod fuzz;
+mod holds;
+mod intent_charges;
+mod intent_costs;
+mod intent_declines;
+mod intent_expand;
+mod intent_model;
+mod intent_parameters;
+mod intent_races;
+mod intent_samples;
+mod intent_states;
 mod key_look_up;
 mod kill_storm;
 mod lists;
@@ -29,6 +41,8 @@ mod migrations;
 mod money;
 mod money_storm;
 mod outcomes;
+mod payment_intents;
+mod payment_methods;
 mod plans;
 mod program;
 mod races;

@@ -164,7 +164,7 @@ async fn prepared_statements(app: &TestApp) -> i64 {
         let rows = diesel::sql_query("SELECT count(*) AS number FROM pg_prepared_statements");
         rows.get_result::<Row>(connection).map(|row| row.number).map_err(Error::from)
     });
-    count.await.unwrap()
+    count.await.unwrap().unwrap()
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod app;
 pub mod bytes;
 mod client;
 mod gate;
+pub mod intents;
 mod logged;
 mod lossy_proxy;
 mod own_cluster;

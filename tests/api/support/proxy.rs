@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
@@ -100,27 +101,36 @@ impl Proxy {
 /// Hands everything on in both directions, until one side ends.
 fn serve(client: &UnixStream, server: &std::path::Path, shared: &Shared) {
     let Ok(server) = UnixStream::connect(server) else { return };
+    let is_cut = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let answers = scope.spawn(|| {
-            let _ = io::copy(&mut &server, &mut &*client);
+        scope.spawn(|| {
+            answer(&server, client, &is_cut);
             let _ = client.shutdown(Shutdown::Both);
         });
-        match forward(client, &server, shared) {
-            Ok(Some(Cut::After)) => {
-                // The server ends when it has done what was sent, and sees that there is no more.
-                let _ = server.shutdown(Shutdown::Write);
-                let _ = answers.join();
-            }
-            _ => {
-                let _ = client.shutdown(Shutdown::Both);
-                let _ = server.shutdown(Shutdown::Both);
-            }
-        }
+        let _ = forward(client, &server, shared, &is_cut);
+        // The server does what it was sent, sees that there is no more, and ends. A client that is cut off notices it
+        // only then: so its next request finds everything done, or nothing.
+        let _ = server.shutdown(Shutdown::Write);
     });
 }
 
-/// The frontend's messages, counted, to the server.
-fn forward(mut client: &UnixStream, mut server: &UnixStream, shared: &Shared) -> io::Result<Option<Cut>> {
+/// The server's bytes to the client, and nowhere once the connection is cut.
+fn answer(mut server: &UnixStream, mut client: &UnixStream, is_cut: &AtomicBool) {
+    let mut buffer = [0; 8192];
+    while let Ok(read @ 1..) = server.read(&mut buffer) {
+        if !is_cut.load(Ordering::SeqCst) && client.write_all(&buffer[..read]).is_err() {
+            return;
+        }
+    }
+}
+
+/// The frontend's messages, counted, to the server, until the client ends or is cut off.
+fn forward(
+    mut client: &UnixStream,
+    mut server: &UnixStream,
+    shared: &Shared,
+    is_cut: &AtomicBool,
+) -> io::Result<()> {
     // The first message has no type.
     server.write_all(&read_message(client)?)?;
     let mut prepared = HashMap::new();
@@ -132,16 +142,15 @@ fn forward(mut client: &UnixStream, mut server: &UnixStream, shared: &Shared) ->
         if let Some(statement) = shared.note(char::from(kind[0]), &message, &mut prepared) {
             cut = shared.cut_at(&statement);
         }
-        let is_last = matches!(&kind, b"Q" | b"S");
-        match cut {
-            Some(Cut::Before) => return Ok(cut),
-            Some(Cut::After) if is_last => client.shutdown(Shutdown::Both)?,
-            _ => {}
+        is_cut.store(cut.is_some(), Ordering::SeqCst);
+        if cut == Some(Cut::Before) {
+            return Ok(());
         }
         server.write_all(&kind)?;
         server.write_all(&message)?;
-        if cut.is_some() && is_last {
-            return Ok(cut);
+        // A statement that is prepared takes several messages, and Sync is the last.
+        if cut.is_some() && matches!(&kind, b"Q" | b"S") {
+            return Ok(());
         }
     }
 }
