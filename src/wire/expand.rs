@@ -113,12 +113,7 @@ impl Expand {
             let refused = |what: String| Error::invalid(&format!("expand[{number}]"), what);
             let unknown = || refused(format!("This property cannot be expanded ({}).", quoted(path)));
             let inner = match prefix {
-                Some(prefix) => path.strip_prefix(prefix).ok_or_else(|| {
-                    refused(format!(
-                        "This property cannot be expanded ({0}). In a list, paths begin with `data.`: data.{0}.",
-                        quoted(path)
-                    ))
-                })?,
+                Some(prefix) => path.strip_prefix(prefix).ok_or_else(unknown)?,
                 None => path,
             };
             let levels = path.split('.').count();
