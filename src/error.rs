@@ -37,7 +37,10 @@ pub enum Error {
     )]
     CredentialsMissing,
     /// No account has this key, or it was revoked.
-    #[error("Invalid API Key provided: {0}")]
+    #[error(
+        "Invalid API Key provided: {0}. (The demo key is shown when the server starts; `oncepay api-key create` makes \
+         others.)"
+    )]
     CredentialsUnknown(String),
     /// `Stripe-Account`: to act for another account is refused, since to charge the wrong one is worse.
     #[error("The header Stripe-Account is not supported: this service has no connected accounts.")]

@@ -1,5 +1,5 @@
 //! Named points of a request at which a test stops, pauses or kills the server. Without the feature `fault-points`
-//! nothing of this is compiled into the program.
+//! nothing happens at any of them.
 
 use crate::idempotency::Call;
 

@@ -11,18 +11,22 @@
 //!
 //! 1. [`app`]: the table of routes says that it is keyed, so [`idempotency::guard`] stands around its handler.
 //! 2. [`logs::trace`] gives the request its id and, in the end, its line in the log.
-//! 3. [`idempotency::guard`] reads the API key, the idempotency key and the body, and leaves a [`idempotency::Call`].
+//! 3. [`idempotency::guard`] reads the API key, the idempotency key and the body, and leaves a
+//!    [`idempotency::Call`] and a [`wire::body::Body`] in the request, which [`db::Tx`] and [`wire::Payload`] take out
+//!    again when the handler asks for them.
 //! 4. [`charges::handlers`] asks for a [`db::Tx`] and hands it one closure: parse, one call, answer.
 //! 5. [`db::Tx::run`] takes the request to a database thread, once.
 //! 6. [`idempotency::execute`] does the protocol there: look up, begin, claim, look again, *the closure*, remember,
 //!    commit.
-//! 7. The closure is [`charges::create`]: the card is found or kept, [`card_network::authorise`] decides, and the charge
-//!    is written with its events and its row of the ledger in one statement of [`charges::queries`].
+//! 7. The closure reads the parameters, calls [`charges::create`] and answers. There the card is found or kept,
+//!    [`card_network::authorise`] decides, and the charge is written with its events and its row of the ledger in one
+//!    statement of [`charges::queries`].
 //!
 //! # The modules, in reading order
 //!
-//! [`idempotency`] · [`db`] · [`charges`] · [`payment_intents`] · [`refunds`] · [`customers`] · [`tokens`] · [`payment_methods`] · [`balance`] ·
-//! [`events`] · [`webhooks`] · [`notifications`] · [`disputes`] · [`card_network`] · [`types`] · [`wire`] · [`error`] · [`auth`] · [`secrets`] · [`app`] · [`logs`] ·
+//! [`idempotency`] · [`db`] · [`charges`] · [`payment_intents`] · [`refunds`] · [`customers`] · [`tokens`] ·
+//! [`payment_methods`] · [`balance`] · [`events`] · [`webhooks`] · [`notifications`] · [`disputes`] ·
+//! [`card_network`] · [`types`] · [`wire`] · [`error`] · [`auth`] · [`secrets`] · [`app`] · [`logs`] ·
 //! [`metrics`] · [`sweeper`] · [`audit`] · [`config`] · [`cli`] · [`embedded`] · [`faults`]
 //!
 //! # Simplifications, confessed

@@ -103,7 +103,7 @@ impl Drop for Line {
             method = self.method,
             route = self.route,
             status = self.status,
-            latency_ms = latency.as_secs_f64() * 1000.0,
+            latency_ms = (latency.as_secs_f64() * 1e6).round() / 1e3,
             idempotency = outcome.map_or("-", Outcome::as_str);
             "request"
         );

@@ -353,6 +353,8 @@ impl FromParameter for i64 {
     const EMPTY_IS_UNSET: bool = false;
 
     fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let is_quoted =
+            parameter.is_json && parameter.value.as_str().is_some_and(|text| integer(text).is_some());
         let value = match &parameter.value {
             Value::Number(number) => number.as_i64(),
             Value::String(text) if !parameter.is_json => integer(text),
@@ -360,8 +362,9 @@ impl FromParameter for i64 {
         };
         value.ok_or_else(|| {
             let wrong = parameter.wrong("integer");
+            let hint = if is_quoted { " (in JSON a number has no quotes)" } else { "" };
             Error::ParameterInvalid {
-                message: wrong.to_string(),
+                message: format!("{wrong}{hint}"),
                 param: parameter.name,
                 code: Some("parameter_invalid_integer"),
             }
@@ -383,7 +386,7 @@ impl FromParameter for bool {
             Value::String(text) if !parameter.is_json => match text.as_str() {
                 "true" | "True" => Ok(true),
                 "false" | "False" => Ok(false),
-                _ => Err(parameter.wrong("boolean")),
+                _ => Err(parameter.wrong("boolean (true or false)")),
             },
             _ => Err(parameter.wrong("boolean")),
         }

@@ -608,6 +608,14 @@ impl Peer {
             .env("ONCEPAY_TEST_DATA_DIR", area.path())
             .current_dir("/")
             .process_group(0);
+        // Whoever runs the tests in the background may ignore SIGINT, and children inherit that.
+        // SAFETY: signal is safe between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            })
+        };
         command
     }
 
