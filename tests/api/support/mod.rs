@@ -6,6 +6,7 @@ mod client;
 mod gate;
 mod logged;
 mod lossy_proxy;
+pub mod network;
 mod own_cluster;
 mod postgres;
 mod program;
@@ -18,7 +19,7 @@ pub mod shapes;
 mod tap;
 
 pub use app::{TestApp, probe_routes, probed};
-pub use client::{Call, Reply, raw_call, raw_request};
+pub use client::{Call, Reply, http, raw_call, raw_request};
 pub use gate::Gate;
 pub use logged::logged;
 pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};
