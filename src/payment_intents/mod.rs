@@ -335,6 +335,20 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
     found.ok_or_else(|| Error::not_found::<PaymentIntent>(id))
 }
 
+/// That `param` names a payment intent.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<PaymentIntent>,
+    param: &str,
+) -> Result<(), Error> {
+    let found = queries::find(connection, cause.account, id)?;
+    found.map(drop).ok_or_else(|| Error::no_such::<PaymentIntent>(&id.to_string(), param))
+}
+
 /// A page of payment intents, the newest first.
 ///
 /// # Errors
