@@ -29,6 +29,8 @@ mod log_lines;
 mod migrations;
 mod money;
 mod money_storm;
+mod network;
+mod news_storm;
 mod notifications;
 mod outcomes;
 mod plans;
