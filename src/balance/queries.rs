@@ -59,10 +59,17 @@ pub fn list(
     }
     query = match filter.source {
         None => query,
-        Some(Source::Charge(id)) => query
-            .filter(balance_transactions::charge_id.eq(id))
-            .filter(balance_transactions::refund_id.is_null()),
-        Some(Source::Refund(id)) => query.filter(balance_transactions::refund_id.eq(id)),
+        // Each half of a condition has an index of its own.
+        Some(Source::Charge(id)) => {
+            let of_charge = balance_transactions::charge_id.eq(id);
+            let money_in = of_charge.and(balance_transactions::kind.eq("charge"));
+            query.filter(money_in.or(of_charge.and(balance_transactions::kind.eq_any(DISPUTES))))
+        }
+        Some(Source::Refund(id)) => {
+            let of_refund = balance_transactions::refund_id.eq(id);
+            let money_out = of_refund.and(balance_transactions::kind.eq("refund"));
+            query.filter(money_out.or(of_refund.and(balance_transactions::kind.eq("refund_failure"))))
+        }
     };
     match page.from() {
         From::Newest => query.order(balance_transactions::id.desc()).load(connection),
