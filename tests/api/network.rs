@@ -23,6 +23,8 @@ impl Network {
     fn start(app: &TestApp, url: String, manners: Manners) -> Self {
         let app = app.network(url, manners);
         let state = Arc::clone(&app.state);
+        // It has thought for long enough about all that is there.
+        state.clock.advance(Duration::from_secs(2));
         let task = tokio::spawn(async move { run(state).await.expect("the network runs") });
         Self { app, task }
     }
@@ -140,6 +142,34 @@ async fn each_card_that_has_something_coming_gets_it_however_it_was_charged_and_
 }
 
 #[tokio::test]
+async fn manners_decide_how_often_and_in_which_order_things_are_told() {
+    for manners in [Manners::Good, Manners::Twice, Manners::Disorder] {
+        let app = TestApp::spawn();
+        for _ in 0..5 {
+            charged(&app, "at once", "createDispute").await;
+        }
+        let journal = Journal::default();
+        let proxy = LossyProxy::start(app.address, &journal, |_| Fate::Delivered);
+        let url = format!("http://{}{NOTIFICATIONS}", proxy.address);
+        Network::start(&app, url, manners).has_told_all().await;
+        let keys: Vec<String> = journal.lock().unwrap().iter().map(|passage| passage.key.clone()).collect();
+        // Ids grow with time.
+        let mut expected = keys.clone();
+        expected.sort();
+        if manners == Manners::Disorder {
+            expected.reverse();
+        }
+        assert_eq!(keys, expected, "{manners:?}");
+        let mut once = keys.clone();
+        once.dedup();
+        let times = if manners == Manners::Twice { 2 } else { 1 };
+        assert_eq!((once.len(), keys.len()), (5, 5 * times), "{manners:?}");
+        assert_eq!(app.database.count("disputes"), 5);
+        app.database.assert_clean();
+    }
+}
+
+#[tokio::test]
 async fn what_is_lost_on_the_way_is_sent_again() {
     let app = TestApp::spawn();
     let journal = Journal::default();
@@ -201,10 +231,7 @@ async fn two_networks_on_one_database_tell_each_thing_once() {
     let journal = Journal::default();
     let proxy = LossyProxy::start(app.address, &journal, |_| Fate::Delivered);
     let url = format!("http://{}{NOTIFICATIONS}", proxy.address);
-    let networks = [0, 1].map(|_| Network::start(&app, url.clone(), Manners::Good));
-    for network in &networks {
-        network.app.state.clock.advance(Duration::from_secs(2));
-    }
+    let _networks = [0, 1].map(|_| Network::start(&app, url.clone(), Manners::Good));
     let database = Arc::clone(&app.database);
     let told = move || database.count("network_notifications WHERE delivered_at IS NULL") == 0;
     tokio::task::spawn_blocking(|| eventually("the last of the news", told)).await.unwrap();
