@@ -53,7 +53,8 @@ async fn news_in_any_order_at_once_with_everything_else_leave_the_books_in_balan
     apps[0].database.assert_clean();
     // Everything that was taken is taken again, on the other instance, and changes nothing.
     let before = apps[0].database.contents();
-    for (news, bytes) in world.taken.lock().unwrap().iter() {
+    let taken = world.taken.lock().unwrap().clone();
+    for (news, bytes) in &taken {
         let again = apps[1].notify(&serde_json::from_str(news).unwrap()).await.expect(200);
         assert!(again.is_replay() && again.bytes == *bytes, "{news}");
     }
