@@ -227,4 +227,16 @@ const RULES: &[Rule] = &[
              HAVING coalesce(sum(b.amount), 0) <> CASE WHEN d.status IN ('needs_response', 'under_review', 'lost') \
                  THEN -d.amount ELSE 0 END",
     },
+    Rule {
+        name: "every dispute and every failed refund has its events",
+        statement: "WITH told AS (SELECT account_id, type, payload -> 'data' -> 'object' ->> 'id' AS id FROM events \
+                 WHERE type IN ('charge.dispute.created', 'charge.dispute.closed', 'refund.failed')), \
+             due AS (SELECT account_id, 'charge.dispute.created' AS type, 'dp_' || replace(id::text, '-', '') AS id FROM disputes \
+                 UNION ALL SELECT account_id, 'charge.dispute.closed', 'dp_' || replace(id::text, '-', '') FROM disputes \
+                     WHERE status IN ('won', 'lost', 'warning_closed') \
+                 UNION ALL SELECT account_id, 'refund.failed', 're_' || replace(id::text, '-', '') FROM refunds \
+                     WHERE status = 'failed') \
+             SELECT format('%s %s', type, id) AS broken FROM ( \
+                 SELECT * FROM ((TABLE told EXCEPT ALL TABLE due) UNION ALL (TABLE due EXCEPT ALL TABLE told)) AS x) AS y",
+    },
 ];

@@ -52,6 +52,10 @@ pub struct Filter {
     pub source: Option<Source>,
 }
 
+/// The type that rows of disputes have on the wire, and their kinds.
+const ADJUSTMENT: &str = "adjustment";
+const DISPUTES: [&str; 2] = ["dispute", "dispute_reversal"];
+
 /// What moved the money.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
@@ -180,6 +184,11 @@ pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid])
 }
 
 impl BalanceTransaction {
+    /// Stripe's word for what moved the money: all that disputes move is an adjustment.
+    fn wire_type(&self) -> &str {
+        if DISPUTES.contains(&&*self.kind) { ADJUSTMENT } else { &self.kind }
+    }
+
     pub fn shape(&self) -> Value {
         let source = self.refund_id.map_or(self.charge_id.to_string(), |refund| refund.to_string());
         json!({
@@ -198,7 +207,7 @@ impl BalanceTransaction {
             "reporting_category": self.kind,
             "source": source,
             "status": "available",
-            "type": self.kind,
+            "type": self.wire_type(),
         })
     }
 }

@@ -4,7 +4,7 @@ use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 use uuid::Uuid;
 
-use super::{BalanceTransaction, Filter, Source};
+use super::{ADJUSTMENT, BalanceTransaction, DISPUTES, Filter, Source};
 use crate::auth::Account;
 use crate::schema::balance_transactions;
 use crate::types::page::From;
@@ -51,16 +51,25 @@ pub fn list(
         query = query.filter(balance_transactions::currency.eq(currency));
     }
     if let Some(kind) = &filter.kind {
-        query = query.filter(balance_transactions::kind.eq(kind));
+        query = if kind == ADJUSTMENT {
+            query.filter(balance_transactions::kind.eq_any(DISPUTES))
+        } else {
+            query.filter(balance_transactions::kind.eq(kind))
+        };
     }
     query = match filter.source {
         None => query,
-        Some(Source::Charge(id)) => query
-            .filter(balance_transactions::charge_id.eq(id))
-            .filter(balance_transactions::kind.eq("charge")),
-        Some(Source::Refund(id)) => query
-            .filter(balance_transactions::refund_id.eq(id))
-            .filter(balance_transactions::kind.eq("refund")),
+        // Each half of a condition has an index of its own.
+        Some(Source::Charge(id)) => {
+            let of_charge = balance_transactions::charge_id.eq(id);
+            let money_in = of_charge.and(balance_transactions::kind.eq("charge"));
+            query.filter(money_in.or(of_charge.and(balance_transactions::kind.eq_any(DISPUTES))))
+        }
+        Some(Source::Refund(id)) => {
+            let of_refund = balance_transactions::refund_id.eq(id);
+            let money_out = of_refund.and(balance_transactions::kind.eq("refund"));
+            query.filter(money_out.or(of_refund.and(balance_transactions::kind.eq("refund_failure"))))
+        }
     };
     match page.from() {
         From::Newest => query.order(balance_transactions::id.desc()).load(connection),

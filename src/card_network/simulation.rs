@@ -25,12 +25,15 @@ use crate::webhooks::signature;
 /// How long the network thinks.
 const DELAY: chrono::Duration = chrono::Duration::milliseconds(1500);
 
-/// How long it waits for an answer, and before it sends again what was not answered with 2xx.
+/// How long it waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-const PAUSE: chrono::Duration = chrono::Duration::seconds(2);
 
-/// How often it sends, and how long it rests when nothing is due.
-const MOST_ATTEMPTS: i32 = 50;
+/// How often it sends what is not answered with 2xx: after 2 s, then after twice as long each time, up to an hour; for
+/// more than three days in all, which is less than the id is remembered.
+const MOST_ATTEMPTS: i32 = 84;
+const LONGEST_PAUSE_SECONDS: i32 = 3600;
+
+/// How long it rests when nothing is due.
 const REST: Duration = Duration::from_millis(300);
 
 /// How many notifications are taken at once.
@@ -196,9 +199,12 @@ pub async fn run(state: State) -> Result<(), Error> {
 /// Takes what is due; another worker may have it again after a pause, unless it is marked as delivered.
 async fn take(state: &State) -> Result<Vec<Due>, Error> {
     let now = state.clock.now();
+    // An attempt is counted before it is made, so the pause after the first is 2 s.
+    let pause =
+        format!("least(power(2, least(attempts + 1, 20)), {LONGEST_PAUSE_SECONDS}) * interval '1 second'");
     let order = if state.network.manners == Manners::Disorder { "DESC" } else { "ASC" };
     let statement = format!(
-        "UPDATE network_notifications n SET attempts = attempts + 1, due_at = $1 FROM ( \
+        "UPDATE network_notifications n SET attempts = attempts + 1, due_at = $1 + {pause} FROM ( \
              SELECT account_id, id FROM network_notifications \
              WHERE delivered_at IS NULL AND due_at <= $2 AND attempts < $3 \
              ORDER BY due_at {order}, id {order} LIMIT $4 FOR UPDATE SKIP LOCKED) AS due \
@@ -206,7 +212,7 @@ async fn take(state: &State) -> Result<Vec<Due>, Error> {
     );
     let work = move |connection: &mut PgConnection| {
         Ok(diesel::sql_query(statement)
-            .bind::<Timestamptz, _>(now + PAUSE)
+            .bind::<Timestamptz, _>(now)
             .bind::<Timestamptz, _>(now)
             .bind::<Int4, _>(MOST_ATTEMPTS)
             .bind::<BigInt, _>(BATCH)
@@ -243,11 +249,8 @@ async fn post(state: &State, client: &reqwest::Client, url: &str, body: &str) ->
             .header(signature::HEADER, signature::sign(&secrets, state.clock.now(), body.as_bytes()))
             .body(body.to_owned());
         taken = match request.send().await {
-            // A notification that is refused for good would be refused again.
-            Ok(answer) => {
-                let status = answer.status().as_u16();
-                (200..500).contains(&status) && status != 409
-            }
+            // What is refused now may be there later, or the secret set right.
+            Ok(answer) => answer.status().is_success(),
             Err(_) => false,
         };
     }

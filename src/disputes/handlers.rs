@@ -64,8 +64,7 @@ impl Parameters for UpdateDispute {
             }
             given.finish()?;
         }
-        let submit = params.take("submit")?.unwrap_or(true);
-        Ok(Self { evidence, submit, metadata: params.metadata()? })
+        Ok(Self { evidence, submit: params.take("submit")?, metadata: params.metadata()? })
     }
 }
 

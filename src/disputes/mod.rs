@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use diesel::QueryResult;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::auth::Account;
@@ -23,7 +23,7 @@ use crate::balance::{self, BalanceTransaction};
 use crate::card_network::simulation;
 use crate::charges::{self, Charge};
 use crate::error::Error;
-use crate::payment_intents::PaymentIntent;
+use crate::payment_intents::{self, PaymentIntent};
 use crate::schema::disputes;
 use crate::types::cause::Request;
 use crate::types::{Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
@@ -73,7 +73,8 @@ pub enum Verdict {
 /// What an account says in its defence.
 pub struct UpdateDispute {
     pub evidence: Vec<(String, Option<String>)>,
-    pub submit: bool,
+    /// Whether to submit all evidence that is there; if nothing is said, then what came along is not kept back.
+    pub submit: Option<bool>,
     pub metadata: MetadataPatch,
 }
 
@@ -87,13 +88,19 @@ pub struct Filter {
 /// Opens the dispute that the network speaks of, unless it is open or over already.
 ///
 /// # Errors
-/// No such charge, or it moved no money.
+/// No such charge, it has no money of the account's, or the dispute is of another charge.
 pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Result<Dispute, Error> {
     // The charge is the row that guards its money: it ends the race of a dispute with refunds and with itself.
     let charge = charges::queries::lock(connection, cause.account, claim.charge)?
         .ok_or_else(|| Error::no_such::<Charge>(&claim.charge.to_string(), "data[charge]"))?;
     if let Some(dispute) = queries::find_by_charge(connection, cause.account, charge.id)? {
         return Ok(dispute);
+    }
+    if queries::find(connection, cause.account, claim.dispute)?.is_some() {
+        return Err(Error::invalid(
+            "data[dispute]",
+            format!("Dispute {} is of another charge than {}.", claim.dispute, charge.id),
+        ));
     }
     let amount = charge.refundable();
     if amount <= 0 {
@@ -186,11 +193,11 @@ pub fn update(
     let mut dispute = lock(connection, cause, id)?;
     dispute.check_open()?;
     dispute.metadata = patch_metadata(&dispute.metadata, &update.metadata)?;
-    let submits = update.submit && !update.evidence.is_empty();
+    let submits = update.submit.unwrap_or(!update.evidence.is_empty());
     for (name, text) in update.evidence {
         dispute.evidence[name] = text.into();
     }
-    if submits {
+    if submits && dispute.has_evidence() {
         dispute.submissions += 1;
         dispute.status =
             if dispute.is_inquiry() { "warning_under_review" } else { "under_review" }.to_owned();
@@ -222,7 +229,7 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
 /// A page of disputes, the newest first.
 ///
 /// # Errors
-/// The cursor names no dispute.
+/// The cursor names no dispute, or the filter no charge or payment intent.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -234,6 +241,12 @@ pub fn list(
         && queries::find(connection, cause.account, id)?.is_none()
     {
         return Err(Error::no_such::<Dispute>(&id.to_string(), page.cursor_name()));
+    }
+    if let Some(charge) = filter.charge {
+        charges::known(connection, cause, charge, "charge")?;
+    }
+    if let Some(intent) = filter.payment_intent {
+        payment_intents::known(connection, cause, intent, "payment_intent")?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
@@ -292,6 +305,11 @@ impl Dispute {
         self.is_inquiry() || self.status == "won"
     }
 
+    /// What was unset again is none.
+    fn has_evidence(&self) -> bool {
+        self.evidence.as_object().is_some_and(|evidence| evidence.values().any(|text| !text.is_null()))
+    }
+
     fn check_open(&self) -> Result<(), Error> {
         if self.is_open() {
             return Ok(());
@@ -319,7 +337,7 @@ impl Dispute {
             "evidence_details": {
                 "due_by": (self.created_at + chrono::Duration::days(7)).timestamp(),
                 "enhanced_eligibility": {},
-                "has_evidence": self.evidence.as_object().is_some_and(|evidence| !evidence.is_empty()),
+                "has_evidence": self.has_evidence(),
                 "past_due": false,
                 "submission_count": self.submissions,
             },
@@ -335,6 +353,8 @@ impl Dispute {
     /// All kinds of evidence there are, with what was given.
     fn evidence_shape(&self) -> Value {
         let given = |name: &&str| ((*name).to_owned(), self.evidence[*name].clone());
-        Value::Object(handlers::EVIDENCE.iter().map(given).collect())
+        let mut evidence: Map<String, Value> = handlers::EVIDENCE.iter().map(given).collect();
+        evidence.insert("enhanced_evidence".to_owned(), json!({}));
+        Value::Object(evidence)
     }
 }

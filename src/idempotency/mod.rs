@@ -315,7 +315,9 @@ impl Caller {
 impl Call {
     /// The cause of all that this call writes.
     pub fn cause(&self, account: Id<Account>) -> Cause {
-        let key = self.claim.as_ref().map(|claim| claim.key.to_string());
+        // The id of a notification is no key of the account's, and an event must not show it as one.
+        let own = self.claim.as_ref().filter(|claim| claim.source == Source::Api);
+        let key = own.map(|claim| claim.key.to_string());
         Cause::new(account, self.request_id, key, self.now, self.base_url.clone())
     }
 }

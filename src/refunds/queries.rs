@@ -54,7 +54,7 @@ pub fn update_failed(
     ));
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);
     let shape = refund.shape();
-    let events = events::of(cause, &[("refund.failed", &shape)]);
+    let events = events::of(cause, &[("refund.updated", &shape), ("refund.failed", &shape)]);
     let parts =
         (Part::new("refund", update), Part::new("ledger", ledger), Part::new("charge", TakeOff::of(charge)));
     Together::new(parts, events).execute(connection).map(drop)

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use chrono::Datelike;
 
 use crate::audit_intents;
+use crate::support::network::verdict;
 use crate::support::{TestApp, TestDatabase, fresh_key};
 
 /// Whatever a rule needs to be broken on: a charge and its refund, a hold and its capture, a customer with a card, a
@@ -31,6 +32,16 @@ async fn scene() -> TestApp {
     post("/v1/charges", &format!("{money}&source={token}")).await;
     let declined = app.post("/v1/charges").key(&fresh_key());
     declined.form(&format!("{money}&source=tok_chargeDeclined")).send().await.expect(402);
+    let charge = post("/v1/charges", &format!("{money}&source=tok_visa")).await;
+    let refund = post("/v1/refunds", &format!("charge={charge}&amount=400")).await;
+    app.tell("refund.failed", serde_json::json!({ "refund": refund })).await;
+    for outcome in ["won", "lost", ""] {
+        let charge = post("/v1/charges", &format!("{money}&source=tok_visa")).await;
+        let dispute = app.disputed(&charge).await;
+        if !outcome.is_empty() {
+            app.tell("dispute.closed", verdict(&dispute, &charge, outcome)).await;
+        }
+    }
     app.database.assert_clean();
     app
 }
@@ -63,7 +74,7 @@ const BREAKS: &[(&str, &str)] = &[
     (
         "every effect of a key that is remembered is of the request that was remembered",
         "INSERT INTO events SELECT account_id, gen_random_uuid(), gen_random_uuid(), idempotency_key, \
-             'customer.updated', object, created_at FROM events WHERE type = 'customer.created' LIMIT 1",
+             'customer.updated', payload, created_at FROM events WHERE type = 'customer.created' LIMIT 1",
     ),
     (
         "a request makes at most one charge, one refund, one customer, one payment intent",
@@ -75,7 +86,7 @@ const BREAKS: &[(&str, &str)] = &[
     ),
     (
         "every charge has the one event of its beginning",
-        "INSERT INTO events SELECT account_id, gen_random_uuid(), request_id, idempotency_key, type, object, created_at \
+        "INSERT INTO events SELECT account_id, gen_random_uuid(), request_id, idempotency_key, type, payload, created_at \
              FROM events WHERE type = 'charge.succeeded' LIMIT 1",
     ),
     (
@@ -109,7 +120,7 @@ const BREAKS: &[(&str, &str)] = &[
         "UPDATE refunds SET balance_transaction_id = gen_random_uuid()",
     ),
     (
-        "the balance is the sum of captures less refunds, by account and currency",
+        "the balance is the sum of captures less refunds and disputes, by account and currency",
         "INSERT INTO balance_transactions SELECT account_id, gen_random_uuid(), request_id, 'charge', \
              gen_random_uuid(), NULL, 1, currency, created_at FROM charges LIMIT 1",
     ),
@@ -127,6 +138,39 @@ const BREAKS: &[(&str, &str)] = &[
     (
         "a customer's default card is kept by that customer",
         "UPDATE payment_methods SET customer_id = NULL WHERE customer_id IS NOT NULL",
+    ),
+    (
+        "a failed refund gave its money back, and no other did",
+        "UPDATE refunds SET failure_balance_transaction_id = NULL",
+    ),
+    (
+        "a failed refund gave its money back, and no other did",
+        "UPDATE refunds SET failure_balance_transaction_id = balance_transaction_id WHERE status = 'failed'",
+    ),
+    (
+        "a failed refund gave its money back, and no other did",
+        "UPDATE refunds SET failure_balance_transaction_id = f.id FROM balance_transactions f \
+             WHERE f.kind = 'refund_failure' AND status <> 'failed'",
+    ),
+    (
+        "a dispute took its money, and gave it back if it was won",
+        "UPDATE balance_transactions SET charge_id = (SELECT charge_id FROM refunds LIMIT 1) WHERE kind = 'dispute'",
+    ),
+    (
+        "a dispute took its money, and gave it back if it was won",
+        "UPDATE disputes SET status = CASE status WHEN 'won' THEN 'lost' ELSE 'won' END WHERE status IN ('won', 'lost')",
+    ),
+    (
+        "every dispute and every failed refund has its events",
+        "UPDATE events SET type = 'charge.dispute.closed' WHERE type = 'charge.dispute.created'",
+    ),
+    (
+        "every dispute and every failed refund has its events",
+        "UPDATE disputes SET status = 'needs_response' WHERE status = 'lost'",
+    ),
+    (
+        "every dispute and every failed refund has its events",
+        "DELETE FROM events WHERE type = 'refund.failed'",
     ),
 ];
 
@@ -148,7 +192,7 @@ async fn each_rule_of_the_audit_is_seen_to_be_broken_when_it_is_and_no_other() {
     assert_eq!(known, rules, "a rule that nobody has seen fail proves nothing");
 }
 
-const TABLES: &str = "accounts, api_keys, balance_transactions, charges, customers, events, idempotency_records, \
+const TABLES: &str = "accounts, api_keys, balance_transactions, charges, customers, disputes, events, idempotency_records, \
                       payment_methods, refunds, tokens";
 
 /// Keeps all rows aside, for `restore`.

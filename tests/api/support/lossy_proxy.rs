@@ -94,7 +94,8 @@ fn serve(
     let mut requests = BufReader::new(client);
     loop {
         let request = Message::read(&mut requests)?;
-        let key = request.header("idempotency-key").unwrap_or_default().to_owned();
+        let key = request.header("idempotency-key").map(str::to_owned).or_else(|| request.id());
+        let key = key.unwrap_or_default();
         let fate = if key.is_empty() { Fate::Delivered } else { fate(meet(met, &key)) };
         let mut passage = Passage { key, fate, status: None, is_replay: false };
         if fate == Fate::RequestLost {
@@ -144,6 +145,13 @@ impl Message {
         let length = message.header("content-length").map_or(0, |length| length.parse().unwrap());
         stream.take(length).read_to_end(&mut message.bytes)?;
         Ok(message)
+    }
+
+    /// The id of a notification, which is its key.
+    fn id(&self) -> Option<String> {
+        let body = self.bytes.get(self.head.len()..).filter(|_| self.header("stripe-signature").is_some())?;
+        let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+        Some(body["id"].as_str()?.to_owned())
     }
 
     fn header(&self, name: &str) -> Option<&str> {

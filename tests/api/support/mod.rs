@@ -7,6 +7,7 @@ mod gate;
 pub mod intents;
 mod logged;
 mod lossy_proxy;
+pub mod network;
 mod own_cluster;
 mod postgres;
 mod program;
@@ -19,7 +20,7 @@ pub mod shapes;
 mod tap;
 
 pub use app::{TestApp, probe_routes, probed};
-pub use client::{Call, Reply, raw_call, raw_request};
+pub use client::{Call, Reply, http, raw_call, raw_request};
 pub use gate::Gate;
 pub use logged::logged;
 pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};

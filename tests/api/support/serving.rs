@@ -18,6 +18,9 @@ pub fn oncepay(arguments: &[&str]) -> Command {
         "IDEMPOTENCY_TTL",
         "REQUIRE_IDEMPOTENCY_KEY",
         "SECRET_KEY",
+        "NETWORK_SECRET",
+        "NETWORK_URL",
+        "NETWORK_MANNERS",
         "LOG_FORMAT",
         "RUST_LOG",
     ] {

@@ -41,6 +41,10 @@ pub const BALANCE_TRANSACTION: Shape = "id:text object:text amount:integer avail
     created:integer currency:text description:text? exchange_rate:integer? fee:integer fee_details:list net:integer \
     reporting_category:text source:reference? status:text type:text";
 
+pub const DISPUTE: Shape = "id:text object:text amount:integer balance_transactions:list charge:reference created:integer \
+    currency:text enhanced_eligibility_types:list evidence:object evidence_details:object \
+    is_charge_refundable:boolean livemode:boolean metadata:object payment_intent:reference? reason:text status:text";
+
 pub const EVENT: Shape = "id:text object:text api_version:text? created:integer data:object livemode:boolean \
     pending_webhooks:integer request:object? type:text";
 
