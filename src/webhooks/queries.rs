@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::WebhookEndpoint;
 use crate::auth::Account;
 use crate::events::Event;
-use crate::schema::{webhook_attempts, webhook_deliveries, webhook_endpoints};
+use crate::schema::{accounts, webhook_attempts, webhook_deliveries, webhook_endpoints};
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
@@ -98,6 +98,11 @@ pub fn lock(
         .for_no_key_update()
         .first(connection)
         .optional()
+}
+
+/// Locks what an account's endpoints are counted by.
+pub fn lock_account(connection: &mut PgConnection, account: Id<Account>) -> QueryResult<()> {
+    accounts::table.find(account).select(accounts::id).for_no_key_update().execute(connection).map(drop)
 }
 
 pub fn count(connection: &mut PgConnection, account: Id<Account>) -> QueryResult<i64> {
