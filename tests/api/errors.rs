@@ -3,11 +3,11 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::TestApp;
+use crate::support::{TestApp, http};
 
 /// A fresh client without the headers that the tests' own one always sends.
 async fn bare(app: &TestApp, authorization: Option<&str>) -> (u16, Option<String>, Value) {
-    let request = reqwest::Client::new().get(format!("http://{}/v1/balance", app.address));
+    let request = http().build().unwrap().get(format!("http://{}/v1/balance", app.address));
     let request = match authorization {
         Some(value) => request.header("Authorization", value),
         None => request,

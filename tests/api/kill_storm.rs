@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 
 use crate::support::{
-    Call, OwnCluster, Program, Random, Reply, TestApp, TestDatabase, eventually, fresh_key,
+    Call, OwnCluster, Program, Random, Reply, TestApp, TestDatabase, eventually, fresh_key, http,
 };
 
 const CLIENTS: usize = 8;
@@ -32,7 +32,7 @@ struct Load {
 
 impl Load {
     fn new(address: SocketAddr, database: &TestDatabase) -> Arc<Self> {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+        let client = http().timeout(Duration::from_secs(30)).build().unwrap();
         Arc::new(Self {
             address: Mutex::new(address),
             api_key: database.api_key.clone(),

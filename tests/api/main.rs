@@ -39,3 +39,7 @@ mod round_trips;
 mod sdk;
 mod sweeping;
 mod tokens;
+mod webhook_delivery;
+mod webhook_storm;
+mod webhook_targets;
+mod webhooks;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use tempfile::TempDir;
 
-use crate::support::{Call, Program, Raw, Serving, TestDatabase, eventually, fresh_key, oncepay};
+use crate::support::{Call, Program, Raw, Serving, TestDatabase, eventually, fresh_key, http, oncepay};
 
 const SECRET: (&str, &str) = ("SECRET_KEY", "the secret of the tests is long enough");
 const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
@@ -97,7 +97,7 @@ async fn where_others_can_reach_it_the_key_is_random_and_kept_and_the_well_known
     let directory = directory();
     let status = async |serving: &Serving, key: &str| {
         let address = SocketAddr::from(([127, 0, 0, 1], serving.address().port()));
-        let client = reqwest::Client::new();
+        let client = http().build().unwrap();
         Call::new(&client, Method::GET, format!("http://{address}/v1/charges"), key).send().await.status
     };
     let serving = serve_in(directory.path(), "127.0.0.1:0");
@@ -176,7 +176,7 @@ async fn an_api_key_is_shown_once_works_everywhere_and_revoked_works_nowhere_wit
     assert!(output.status.success());
     let key = made.trim();
     assert!(key.starts_with("sk_test_"), "standard output is the key alone, for scripts: {made}");
-    let client = reqwest::Client::new();
+    let client = http().build().unwrap();
     let charge = |program: &Program, name: &str| {
         let url = format!("http://{}/v1/charges", program.address);
         Call::new(&client, Method::POST, url, key).key(name).form(CHARGE)
@@ -237,7 +237,7 @@ async fn two_programs_that_start_together_on_an_empty_database_both_serve() {
     let programs: Vec<Program> = starters.into_iter().map(|starter| starter.join().unwrap()).collect();
     let (output, made, _) = run(oncepay(&["api-key", "create"]).env("DATABASE_URL", &database.url));
     assert!(output.status.success());
-    let client = reqwest::Client::new();
+    let client = http().build().unwrap();
     let key = fresh_key();
     let mut bodies = Vec::new();
     for program in &programs {
@@ -257,7 +257,7 @@ async fn sigterm_in_the_middle_of_load_answers_what_runs_and_what_has_no_answer_
         let database = Arc::new(TestDatabase::new());
         let mut program = Program::start(&database, &[]);
         let client = |_| {
-            let client = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+            let client = http().timeout(Duration::from_secs(20)).build().unwrap();
             let (url, api_key) = (format!("http://{}/v1/charges", program.address), database.api_key.clone());
             tokio::spawn(async move {
                 let (mut answered, mut unanswered) = (Vec::new(), Vec::new());
@@ -312,7 +312,7 @@ async fn a_flag_wins_over_its_variable_and_each_has_its_effect() {
     command.envs([("DATABASE_POOL_SIZE", "2"), ("HTTP_WORKERS", "1")]);
     let serving = Serving::start(command);
     assert!(serving.greeting().contains("oncepay api-key create"), "{}", serving.greeting());
-    let client = reqwest::Client::new();
+    let client = http().build().unwrap();
     let post = || {
         let url = format!("http://{}/v1/charges", serving.address());
         Call::new(&client, Method::POST, url, &database.api_key).form(CHARGE)

@@ -109,7 +109,7 @@ impl TestApp {
             });
         });
         let server = started.recv().expect("the server starts");
-        let client = reqwest::Client::builder()
+        let client = super::client::http()
             .timeout(Duration::from_secs(60))
             .redirect(reqwest::redirect::Policy::none())
             .build()

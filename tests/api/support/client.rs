@@ -7,6 +7,12 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::Value;
 
+/// A client of HTTP. The library chooses no implementation of TLS for all of its users, so the tests name theirs.
+pub fn http() -> reqwest::ClientBuilder {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+}
+
 /// A request that is being put together.
 pub struct Call {
     request: reqwest::RequestBuilder,

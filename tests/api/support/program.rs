@@ -38,7 +38,7 @@ impl Program {
         let address = line.trim().rsplit('/').next().unwrap().parse().unwrap_or_else(|_| {
             panic!("the program says where it listens, and not {line:?}");
         });
-        let client = reqwest::Client::builder().timeout(std::time::Duration::from_secs(30)).build().unwrap();
+        let client = super::client::http().timeout(std::time::Duration::from_secs(30)).build().unwrap();
         Self { address, database: Arc::clone(database), child, log, client }
     }
 

@@ -18,6 +18,12 @@ pub fn oncepay(arguments: &[&str]) -> Command {
         "IDEMPOTENCY_TTL",
         "REQUIRE_IDEMPOTENCY_KEY",
         "SECRET_KEY",
+        "WEBHOOK_SCHEDULE",
+        "WEBHOOK_ALLOW_PRIVATE",
+        "WEBHOOK_WORKER",
+        "NETWORK_SECRET",
+        "NETWORK_URL",
+        "NETWORK_MANNERS",
         "LOG_FORMAT",
         "RUST_LOG",
     ] {
