@@ -45,6 +45,8 @@ pub struct Receiver {
 
 struct Inside {
     received: Mutex<Vec<Received>>,
+    /// How often each event came.
+    times: Mutex<HashMap<String, usize>>,
     /// How to answer an event that came for the nth time, from 1.
     manner: Mutex<Box<dyn Fn(usize) -> Manner + Send>>,
     written: AtomicUsize,
@@ -57,6 +59,7 @@ impl Receiver {
         let address = listener.local_addr().unwrap();
         let inside = Arc::new(Inside {
             received: Mutex::default(),
+            times: Mutex::default(),
             manner: Mutex::new(Box::new(manner)),
             written: AtomicUsize::new(0),
             ends: AtomicBool::new(false),
@@ -124,13 +127,13 @@ impl Inside {
         stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         while let Some(received) = read(&mut reader) {
-            let manner = {
-                let mut all = self.received.lock().unwrap();
+            let times = {
                 let id = received.event_id();
-                all.push(received);
-                let times = all.iter().filter(|received| received.event_id() == id).count();
-                (self.manner.lock().unwrap())(times)
+                self.received.lock().unwrap().push(received);
+                let mut times = self.times.lock().unwrap();
+                *times.entry(id).and_modify(|times| *times += 1).or_insert(1)
             };
+            let manner = (self.manner.lock().unwrap())(times);
             if self.answer(&mut stream, &manner).is_none() {
                 break;
             }
