@@ -33,6 +33,8 @@ mod plans;
 mod program;
 mod races;
 mod readme;
+mod readme_receiver;
+mod receivers;
 mod refunds;
 mod riskiest;
 mod round_trips;
