@@ -38,20 +38,25 @@ INSERT INTO "payment_methods" ("account_id", "id", "request_id", "customer_id", 
     :expiry_year, :no, :billing_details, :metadata, :now, NULL);
 
 WITH "charge" AS (INSERT INTO "charges" ("account_id", "id", "request_id", "status", "amount", "amount_captured",
-    "amount_refunded", "currency", "customer_id", "payment_intent_id", "payment_method_id", "balance_transaction_id", "decline_code",
-    "card", "description", "metadata", "receipt_email", "shipping", "statement_descriptor",
+    "amount_refunded", "currency", "customer_id", "payment_intent_id", "payment_method_id", "balance_transaction_id",
+    "decline_code", "disputed", "card", "description", "metadata", "receipt_email", "shipping", "statement_descriptor",
     "statement_descriptor_suffix", "user_report", "created_at")
     VALUES (:account, (:first || :last)::uuid, (:first || :last)::uuid, :captured, :amount, :amount, :zero, :currency,
-    NULL, NULL, (:first || :last)::uuid, (:first || :last)::uuid, NULL, :card, NULL, :metadata, NULL, NULL, NULL, NULL, NULL,
-    :now)),
+    NULL, NULL, (:first || :last)::uuid, (:first || :last)::uuid, NULL, :no, :card, NULL, :metadata, NULL, NULL, NULL,
+    NULL, NULL, :now)),
     "ledger" AS (INSERT INTO "balance_transactions" ("account_id", "id", "request_id", "kind", "charge_id",
     "refund_id", "amount", "currency", "created_at")
     VALUES (:account, (:first || :last)::uuid, (:first || :last)::uuid, :kind, (:first || :last)::uuid, NULL, :amount,
     :currency, :now))
-    INSERT INTO events (account_id, request_id, idempotency_key, created_at, id, type, object)
+    , written AS (INSERT INTO events (account_id, request_id, idempotency_key, created_at, id, type, payload)
     SELECT :account::uuid, (:first || :last)::uuid, (:first || :last), :now::timestamptz, happened.*
-    FROM unnest(('{' || :first || :last || '}')::uuid[], :event_types::text[], :event_objects::json[])
-    AS happened (id, type, object);
+    FROM unnest(('{' || :first || :last || '}')::uuid[], :event_types::text[], :event_payloads::json[])
+    AS happened (id, type, payload) RETURNING account_id, id, type, created_at)
+    INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, status, attempts, next_attempt_at)
+    SELECT written.account_id, written.id, endpoint.id, 'pending', 0, written.created_at
+    FROM written JOIN webhook_endpoints endpoint ON endpoint.account_id = written.account_id
+    AND NOT endpoint.disabled AND endpoint.deleted_at IS NULL
+    AND endpoint.enabled_events ?| ARRAY['*', written.type];
 
 INSERT INTO "idempotency_records" ("account_id", "source", "key", "fingerprint_version", "fingerprint", "request_id",
     "status", "content_type", "location", "sealed", "body", "created_at", "expires_at")

@@ -1,6 +1,6 @@
 use actix_web::web::{self, Path};
 
-use super::{Event, TypeFilter};
+use super::{Event, Filter, TypeFilter};
 use crate::app::Route;
 use crate::db::Db;
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub fn routes() -> Vec<Route> {
 struct ListEvents {
     page: PageRequest,
     cursor: Option<Id<Event>>,
-    types: TypeFilter,
+    filter: Filter,
 }
 
 impl Parameters for ListEvents {
@@ -44,19 +44,15 @@ impl Parameters for ListEvents {
             (None, Some(many)) => TypeFilter::Types(many),
             (None, None) => TypeFilter::Any,
         };
-        // Nobody is notified yet, so there is no event whose delivery has failed.
-        let types = match params.take("delivery_success")? {
-            Some(false) => TypeFilter::Types(vec![]),
-            Some(true) | None => types,
-        };
-        Ok(Self { page, cursor, types })
+        let filter = Filter { types, is_delivered: params.take("delivery_success")? };
+        Ok(Self { page, cursor, filter })
     }
 }
 
 async fn list(db: Db, query: Payload<ListEvents>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
         let (list, expand) = query.parse()?;
-        let page = events::list(connection, cause, &list.page, list.cursor, &list.types)?;
+        let page = events::list(connection, cause, &list.page, list.cursor, &list.filter)?;
         let shapes = events::shapes(connection, cause, page.rows)?;
         let page = Page { rows: shapes, has_more: page.has_more };
         wire::listed(connection, cause, (PATH, "event"), page, &expand)

@@ -79,6 +79,14 @@ struct Origin {
 
 /// Which events a list holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    pub types: TypeFilter,
+    /// Whether no delivery of the event is still pending or has failed, if that is asked.
+    pub is_delivered: Option<bool>,
+}
+
+/// The types of the events in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypeFilter {
     Any,
     /// Any of these types.
@@ -109,14 +117,14 @@ pub fn list(
     cause: &Cause,
     page: &PageRequest,
     cursor: Option<Id<Event>>,
-    types: &TypeFilter,
+    filter: &Filter,
 ) -> Result<Page<Event>, Error> {
     if let Some(id) = cursor
         && queries::find(connection, cause.account, id)?.is_none()
     {
         return Err(Error::no_such::<Event>(&id.to_string(), page.cursor_name()));
     }
-    Ok(page.page(queries::list(connection, cause.account, page, types)?))
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
 
 /// The shapes of these events, with how many deliveries each still has before it.

@@ -1,13 +1,14 @@
 use chrono::{DateTime, Utc};
+use diesel::dsl::{exists, not};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types;
 use serde_json::Value;
 
-use super::{Event, NewPayload, TypeFilter};
+use super::{Event, Filter, NewPayload, TypeFilter};
 use crate::auth::Account;
-use crate::schema::events;
+use crate::schema::{events, webhook_deliveries};
 use crate::types::cause::Request;
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
@@ -92,7 +93,7 @@ pub fn list(
     connection: &mut PgConnection,
     account: Id<Account>,
     page: &PageRequest,
-    types: &TypeFilter,
+    filter: &Filter,
 ) -> QueryResult<Vec<Event>> {
     let mut query = events::table
         .filter(events::account_id.eq(account))
@@ -101,7 +102,16 @@ pub fn list(
         .select(Event::as_select())
         .limit(page.rows_to_fetch())
         .into_boxed();
-    query = match types {
+    let undelivered = webhook_deliveries::table
+        .filter(webhook_deliveries::account_id.eq(events::account_id))
+        .filter(webhook_deliveries::event_id.eq(events::id))
+        .filter(webhook_deliveries::status.eq_any(["pending", "failed"]));
+    query = match filter.is_delivered {
+        None => query,
+        Some(true) => query.filter(not(exists(undelivered))),
+        Some(false) => query.filter(exists(undelivered)),
+    };
+    query = match &filter.types {
         TypeFilter::Any => query,
         TypeFilter::Types(types) => query.filter(events::type_.eq_any(types)),
         TypeFilter::Prefix(prefix) => query.filter(events::type_.like(format!("{}%", escaped(prefix)))),

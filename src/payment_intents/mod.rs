@@ -341,20 +341,6 @@ pub fn known(
     found.map(drop).ok_or_else(|| Error::no_such::<PaymentIntent>(&id.to_string(), param))
 }
 
-/// That `param` names a payment intent.
-///
-/// # Errors
-/// [`Error::ReferenceNotFound`].
-pub fn known(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    id: Id<PaymentIntent>,
-    param: &str,
-) -> Result<(), Error> {
-    let found = queries::find(connection, cause.account, id)?;
-    found.map(drop).ok_or_else(|| Error::no_such::<PaymentIntent>(&id.to_string(), param))
-}
-
 /// A page of payment intents, the newest first.
 ///
 /// # Errors

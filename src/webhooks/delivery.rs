@@ -26,7 +26,12 @@ const LEASE: Duration = Duration::from_secs(20);
 
 /// How many deliveries may be on their way to one endpoint, and to all of them.
 const PER_ENDPOINT: i64 = 8;
-const ALTOGETHER: i64 = 64;
+const ALTOGETHER: i64 = 256;
+
+/// After how many failures in a row an endpoint is taken to be dead. From then on it gets one delivery at a time, and
+/// a rest after each, until it takes one: else the many that wait for it would take the time of the others.
+const DEAD_AFTER: u32 = 8;
+const DEAD_RESTS: Duration = Duration::from_secs(1);
 
 /// How much of an answer is read, and how much is kept.
 const READ_BYTES: usize = 64 * 1024;
@@ -63,6 +68,35 @@ impl Schedule {
     }
 }
 
+/// What a worker has seen of an endpoint. Nothing correct depends on it; other workers see for themselves.
+#[derive(Debug, Default)]
+struct Standing {
+    /// How many deliveries are on their way to it.
+    sent: i64,
+    /// How many have failed since the last that did not.
+    failures: u32,
+    rests_until: Option<Instant>,
+}
+
+impl Standing {
+    /// How many more deliveries it may get now.
+    fn room(&self, now: Instant) -> i64 {
+        match self.rests_until {
+            _ if self.failures < DEAD_AFTER => PER_ENDPOINT - self.sent,
+            Some(until) if now < until => 0,
+            _ => 1 - self.sent,
+        }
+    }
+
+    fn ended(&mut self, is_delivered: bool, now: Instant) {
+        self.sent -= 1;
+        self.failures = if is_delivered { 0 } else { self.failures.saturating_add(1) };
+        self.rests_until = (self.failures >= DEAD_AFTER).then(|| now + DEAD_RESTS);
+    }
+}
+
+type Standings = HashMap<Id<WebhookEndpoint>, Standing>;
+
 /// Sends what is due, for ever.
 ///
 /// # Errors
@@ -70,12 +104,12 @@ impl Schedule {
 pub async fn run(state: State) -> Result<(), Error> {
     let client = client(&state)?;
     let (ended, mut ends) = mpsc::unbounded_channel();
-    let mut busy: HashMap<Id<WebhookEndpoint>, i64> = HashMap::new();
+    let mut standings = Standings::new();
     loop {
-        while let Ok(endpoint) = ends.try_recv() {
-            release(&mut busy, endpoint);
+        while let Ok((endpoint, is_delivered)) = ends.try_recv() {
+            note(&mut standings, endpoint, is_delivered);
         }
-        let leased = match lease(&state, &busy).await {
+        let leased = match lease(&state, &standings).await {
             Ok(leased) => leased,
             Err(error) => {
                 log::warn!("webhooks wait: {}", error.internals().unwrap_or("refused"));
@@ -83,32 +117,39 @@ pub async fn run(state: State) -> Result<(), Error> {
             }
         };
         let is_idle = leased.is_empty();
-        for delivery in leased {
-            *busy.entry(delivery.endpoint_id).or_default() += 1;
+        for (delivery, endpoint) in leased {
+            standings.entry(endpoint.id).or_default().sent += 1;
             let (state, client, ended) = (Arc::clone(&state), client.clone(), ended.clone());
             actix_web::rt::spawn(async move {
-                let endpoint = delivery.endpoint_id;
-                if let Err(error) = send(&state, &client, delivery).await {
-                    log::warn!("a webhook will be sent again: {}", error.internals().unwrap_or("refused"));
-                }
-                let _ = ended.send(endpoint);
+                let is_delivered = match send(&state, &client, delivery, &endpoint).await {
+                    Ok(is_delivered) => is_delivered,
+                    Err(error) => {
+                        log::warn!(
+                            "a webhook will be sent again: {}",
+                            error.internals().unwrap_or("refused")
+                        );
+                        false
+                    }
+                };
+                let _ = ended.send((endpoint.id, is_delivered));
             });
         }
         if is_idle {
             tokio::select! {
                 () = state.wake.notified() => {}
-                Some(endpoint) = ends.recv() => release(&mut busy, endpoint),
+                Some((endpoint, is_delivered)) = ends.recv() => note(&mut standings, endpoint, is_delivered),
                 () = tokio::time::sleep(REST) => {}
             }
         }
     }
 }
 
-fn release(busy: &mut HashMap<Id<WebhookEndpoint>, i64>, endpoint: Id<WebhookEndpoint>) {
-    if let Some(count) = busy.get_mut(&endpoint) {
-        *count -= 1;
-        if *count == 0 {
-            busy.remove(&endpoint);
+/// Notes how a delivery ended. An endpoint of which there is nothing to know is forgotten.
+fn note(standings: &mut Standings, endpoint: Id<WebhookEndpoint>, is_delivered: bool) {
+    if let Some(standing) = standings.get_mut(&endpoint) {
+        standing.ended(is_delivered, Instant::now());
+        if standing.sent == 0 && standing.failures == 0 {
+            standings.remove(&endpoint);
         }
     }
 }
@@ -127,15 +168,24 @@ fn client(state: &State) -> Result<reqwest::Client, Error> {
         .map_err(|error| Error::Internal(format!("no client for webhooks: {error}")))
 }
 
-async fn lease(state: &State, busy: &HashMap<Id<WebhookEndpoint>, i64>) -> Result<Vec<Leased>, Error> {
-    let free = ALTOGETHER - busy.values().sum::<i64>();
+/// Leases what may be sent now, each delivery with its endpoint as it is now: it may just have been disabled, or its
+/// secret rolled.
+async fn lease(state: &State, standings: &Standings) -> Result<Vec<(Leased, WebhookEndpoint)>, Error> {
+    let free = ALTOGETHER - standings.values().map(|standing| standing.sent).sum::<i64>();
     if free <= 0 {
         return Ok(Vec::new());
     }
-    let busy: Vec<_> = busy.iter().map(|(endpoint, count)| (*endpoint, *count)).collect();
+    let begun = Instant::now();
+    let room: Vec<_> =
+        standings.iter().map(|(endpoint, standing)| (*endpoint, standing.room(begun))).collect();
     let now = state.clock.now();
     let work = move |connection: &mut diesel::pg::PgConnection| {
-        Ok(queries::lease(connection, now, now + LEASE, PER_ENDPOINT, &busy, free)?)
+        let leased = queries::lease(connection, now, now + LEASE, PER_ENDPOINT, &room, free)?;
+        let ids: Vec<_> = leased.iter().map(|delivery| delivery.endpoint_id).collect();
+        let endpoints: HashMap<_, _> =
+            queries::enabled(connection, &ids)?.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect();
+        let pair = |delivery: Leased| Some((endpoints.get(&delivery.endpoint_id)?.clone(), delivery));
+        Ok(leased.into_iter().filter_map(pair).map(|(endpoint, delivery)| (delivery, endpoint)).collect())
     };
     state.database.run(work).await?
 }
@@ -147,17 +197,15 @@ struct Ended {
     answer: String,
 }
 
-/// Posts one delivery, and records how it went.
-async fn send(state: &State, client: &reqwest::Client, delivery: Leased) -> Result<(), Error> {
-    let (account, endpoint) = (delivery.account_id, delivery.endpoint_id);
-    // Read again: it may have been disabled, or its secret rolled, while the delivery was leased.
-    let found =
-        state.database.run(move |connection| Ok(queries::find(connection, account, endpoint)?)).await??;
-    let Some(endpoint) = found.filter(|endpoint| !endpoint.disabled && endpoint.deleted_at.is_none()) else {
-        return Ok(());
-    };
+/// Posts one delivery, records how it went, and says whether it was delivered.
+async fn send(
+    state: &State,
+    client: &reqwest::Client,
+    delivery: Leased,
+    endpoint: &WebhookEndpoint,
+) -> Result<bool, Error> {
     let begun = Instant::now();
-    let ended = post(state, client, &endpoint, &delivery.payload).await;
+    let ended = post(state, client, endpoint, &delivery.payload).await;
     let now = state.clock.now();
     let attempt = Attempt {
         account_id: delivery.account_id,
@@ -176,15 +224,12 @@ async fn send(state: &State, client: &reqwest::Client, delivery: Leased) -> Resu
         Some(next) => ("pending", next),
         None => ("failed", now),
     };
-    state
-        .database
-        .run(move |connection| {
-            use diesel::Connection;
-            connection.transaction(|connection| {
-                Ok(queries::record(connection, &attempt, delivery.attempts, status, next)?)
-            })
-        })
-        .await?
+    let number = delivery.attempts;
+    let work = move |connection: &mut diesel::pg::PgConnection| {
+        Ok(queries::record(connection, &attempt, number, status, next)?)
+    };
+    state.database.run(work).await??;
+    Ok(is_delivered)
 }
 
 async fn post(state: &State, client: &reqwest::Client, endpoint: &WebhookEndpoint, payload: &str) -> Ended {
@@ -238,6 +283,26 @@ fn told(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endpoint_that_fails_again_and_again_gets_one_delivery_at_a_time_and_a_rest_until_it_takes_one() {
+        let now = Instant::now();
+        let mut standing = Standing::default();
+        assert_eq!(standing.room(now), PER_ENDPOINT);
+        standing.sent = 8;
+        assert_eq!(standing.room(now), 0);
+        for left in 1..8 {
+            standing.ended(false, now);
+            assert_eq!(standing.room(now), left);
+        }
+        standing.ended(false, now);
+        assert_eq!(standing.room(now), 0);
+        assert_eq!(standing.room(now + DEAD_RESTS), 1);
+        standing.sent = 1;
+        assert_eq!(standing.room(now + DEAD_RESTS), 0);
+        standing.ended(true, now);
+        assert_eq!(standing.room(now), PER_ENDPOINT);
+    }
 
     #[test]
     fn the_live_schedule_lasts_three_days_and_the_fast_one_begins_within_two_seconds() {

@@ -7,7 +7,8 @@ use crate::error::{Error, quoted};
 use crate::idempotency::{Answer, Policy};
 use crate::types::{Id, Page, PageRequest};
 use crate::webhooks;
-use crate::wire::{self, Nothing, Parameters, Params, Payload};
+use crate::wire::params::FromParameter;
+use crate::wire::{self, Nothing, Parameters, Params, Payload, Update};
 
 const PATH: &str = "/v1/webhook_endpoints";
 
@@ -43,12 +44,23 @@ impl Parameters for CreateEndpoint {
 impl Parameters for UpdateEndpoint {
     fn read(params: &mut Params) -> Result<Self, Error> {
         Ok(Self {
-            url: params.take("url")?,
-            enabled_events: params.take("enabled_events")?.map(types).transpose()?,
+            url: another(params, "url")?,
+            enabled_events: another(params, "enabled_events")?.map(types).transpose()?,
             description: params.update("description")?,
             disabled: params.take("disabled")?,
             metadata: params.metadata()?,
         })
+    }
+}
+
+/// What every endpoint has: it can be given another one, and none cannot be.
+fn another<T: FromParameter>(params: &mut Params, name: &str) -> Result<Option<T>, Error> {
+    match params.update(name)? {
+        Update::Keep => Ok(None),
+        Update::Set(value) => Ok(Some(value)),
+        Update::Unset => {
+            Err(Error::invalid(name, format!("Every webhook endpoint has {name}: you cannot unset it.")))
+        }
     }
 }
 

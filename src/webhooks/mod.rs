@@ -107,6 +107,8 @@ pub fn create(
     settings: &Settings,
 ) -> Result<(WebhookEndpoint, String), Error> {
     check_url(&create.url, settings)?;
+    // Ends the race of two creates: the second counts what the first one made.
+    queries::lock_account(connection, cause.account)?;
     if queries::count(connection, cause.account)? >= MAX_ENDPOINTS {
         return Err(Error::NotAllowedNow {
             code: None,

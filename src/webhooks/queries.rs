@@ -1,14 +1,14 @@
 use chrono::{DateTime, Utc};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::{Array, BigInt, Int4, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Int2, Int4, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::WebhookEndpoint;
 use crate::auth::Account;
 use crate::events::Event;
-use crate::schema::{webhook_attempts, webhook_deliveries, webhook_endpoints};
+use crate::schema::{accounts, webhook_attempts, webhook_deliveries, webhook_endpoints};
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
@@ -22,8 +22,8 @@ pub struct Delivery {
 }
 
 /// One time that it was sent.
-#[derive(Debug, Queryable, Selectable, Insertable)]
-#[diesel(table_name = webhook_attempts, check_for_backend(Pg), treat_none_as_default_value = false)]
+#[derive(Debug, Queryable, Selectable)]
+#[diesel(table_name = webhook_attempts, check_for_backend(Pg))]
 pub struct Attempt {
     pub account_id: Id<Account>,
     pub event_id: Id<Event>,
@@ -98,6 +98,11 @@ pub fn lock(
         .for_no_key_update()
         .first(connection)
         .optional()
+}
+
+/// Locks what an account's endpoints are counted by.
+pub fn lock_account(connection: &mut PgConnection, account: Id<Account>) -> QueryResult<()> {
+    accounts::table.find(account).select(accounts::id).for_no_key_update().execute(connection).map(drop)
 }
 
 pub fn count(connection: &mut PgConnection, account: Id<Account>) -> QueryResult<i64> {
@@ -205,28 +210,31 @@ pub fn send_again(
     .map(drop)
 }
 
-/// Leases what is due: at most `per_endpoint` for each endpoint, less what `busy` says is being sent to it already,
-/// so that a slow endpoint has its share and no more. `SKIP LOCKED` keeps several workers out of each other's way.
+/// Leases what is due: at most `per_endpoint` for each endpoint, or what `room` says if it speaks of the endpoint; so a
+/// slow one has its share and no more. `SKIP LOCKED` keeps several workers out of each other's way.
 pub fn lease(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
     until: DateTime<Utc>,
     per_endpoint: i64,
-    busy: &[(Id<WebhookEndpoint>, i64)],
+    room: &[(Id<WebhookEndpoint>, i64)],
     most: i64,
 ) -> QueryResult<Vec<Leased>> {
-    let (ids, counts): (Vec<Uuid>, Vec<i64>) = busy.iter().map(|(id, count)| (id.uuid(), *count)).unzip();
+    let (ids, rooms): (Vec<Uuid>, Vec<i64>) = room.iter().map(|(id, room)| (id.uuid(), *room)).unzip();
+    // The roomiest first: where there is not enough for all, it goes to those that have least.
     diesel::sql_query(
         "WITH due AS ( \
-             SELECT d.account_id, d.event_id, d.endpoint_id FROM webhook_endpoints w \
-             LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS busy (id, sent) ON busy.id = w.id \
+             SELECT d.account_id, d.event_id, d.endpoint_id FROM ( \
+                 SELECT w.account_id, w.id, greatest(0, coalesce(known.room, $3)) AS room FROM webhook_endpoints w \
+                 LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS known (id, room) ON known.id = w.id \
+                 WHERE NOT w.disabled AND w.deleted_at IS NULL ORDER BY room DESC) AS w \
              CROSS JOIN LATERAL ( \
                  SELECT d.account_id, d.event_id, d.endpoint_id FROM webhook_deliveries d \
                  WHERE d.account_id = w.account_id AND d.endpoint_id = w.id AND d.status = 'pending' \
                    AND d.next_attempt_at <= $1 AND (d.leased_until IS NULL OR d.leased_until <= $1) \
-                 ORDER BY d.next_attempt_at LIMIT greatest(0, $3 - coalesce(busy.sent, 0)) \
+                 ORDER BY d.next_attempt_at LIMIT w.room \
                  FOR UPDATE SKIP LOCKED) AS d \
-             WHERE NOT w.disabled AND w.deleted_at IS NULL LIMIT $6) \
+             LIMIT $6) \
          UPDATE webhook_deliveries d SET leased_until = $2, attempts = d.attempts + 1 FROM due, events e \
          WHERE (d.account_id, d.event_id, d.endpoint_id) = (due.account_id, due.event_id, due.endpoint_id) \
            AND (e.account_id, e.id) = (due.account_id, due.event_id) \
@@ -236,9 +244,25 @@ pub fn lease(
     .bind::<Timestamptz, _>(until)
     .bind::<BigInt, _>(per_endpoint)
     .bind::<Array<SqlUuid>, _>(ids)
-    .bind::<Array<BigInt>, _>(counts)
+    .bind::<Array<BigInt>, _>(rooms)
     .bind::<BigInt, _>(most)
     .load(connection)
+}
+
+/// Those of these endpoints to which something may be sent.
+pub fn enabled(
+    connection: &mut PgConnection,
+    ids: &[Id<WebhookEndpoint>],
+) -> QueryResult<Vec<WebhookEndpoint>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    webhook_endpoints::table
+        .filter(webhook_endpoints::id.eq_any(ids))
+        .filter(diesel::dsl::not(webhook_endpoints::disabled))
+        .filter(webhook_endpoints::deleted_at.is_null())
+        .select(WebhookEndpoint::as_select())
+        .load(connection)
 }
 
 /// Keeps an attempt, and moves its delivery on; `next_attempt_at` is for one that stays pending. A delivery that was
@@ -250,19 +274,25 @@ pub fn record(
     status: &str,
     next_attempt_at: DateTime<Utc>,
 ) -> QueryResult<()> {
-    diesel::insert_into(webhook_attempts::table).values(attempt).execute(connection)?;
-    let delivery =
-        webhook_deliveries::table.find((attempt.account_id, attempt.event_id, attempt.endpoint_id));
-    diesel::update(
-        delivery
-            .filter(webhook_deliveries::status.eq("pending"))
-            .filter(webhook_deliveries::attempts.eq(number)),
+    diesel::sql_query(
+        "WITH attempt AS (INSERT INTO webhook_attempts \
+             (account_id, event_id, endpoint_id, id, status_code, error, latency_ms, answer, created_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)) \
+         UPDATE webhook_deliveries SET status = $10, next_attempt_at = $11, leased_until = NULL \
+         WHERE account_id = $1 AND event_id = $2 AND endpoint_id = $3 AND status = 'pending' AND attempts = $12",
     )
-    .set((
-        webhook_deliveries::status.eq(status),
-        webhook_deliveries::next_attempt_at.eq(next_attempt_at),
-        webhook_deliveries::leased_until.eq(None::<DateTime<Utc>>),
-    ))
+    .bind::<SqlUuid, _>(attempt.account_id)
+    .bind::<SqlUuid, _>(attempt.event_id)
+    .bind::<SqlUuid, _>(attempt.endpoint_id)
+    .bind::<SqlUuid, _>(attempt.id)
+    .bind::<Nullable<Int2>, _>(attempt.status_code)
+    .bind::<Nullable<Text>, _>(attempt.error.as_deref())
+    .bind::<Int4, _>(attempt.latency_ms)
+    .bind::<Text, _>(&attempt.answer)
+    .bind::<Timestamptz, _>(attempt.created_at)
+    .bind::<Text, _>(status)
+    .bind::<Timestamptz, _>(next_attempt_at)
+    .bind::<Int4, _>(number)
     .execute(connection)
     .map(drop)
 }

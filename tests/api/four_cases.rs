@@ -123,6 +123,37 @@ const SAMPLERS: &[Sampler] = &[
         },
     },
     Sampler {
+        path: "/v1/webhook_endpoints",
+        make: |_| {
+            let (body, another_body) = (ENDPOINT, "url=http://127.0.0.1:9/other&enabled_events[]=*");
+            async move { Sample { path: "/v1/webhook_endpoints".to_owned(), body, another_body, again: 201 } }
+                .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/webhook_endpoints/{endpoint}",
+        make: |app| {
+            async move {
+                let id = make(app, "/v1/webhook_endpoints", ENDPOINT).await;
+                let path = format!("/v1/webhook_endpoints/{id}");
+                Sample { path, body: "description=a", another_body: "description=b", again: 200 }
+            }
+            .boxed_local()
+        },
+    },
+    Sampler {
+        path: "/v1/webhook_endpoints/{endpoint}/roll_secret",
+        make: |app| {
+            async move {
+                let id = make(app, "/v1/webhook_endpoints", ENDPOINT).await;
+                let path = format!("/v1/webhook_endpoints/{id}/roll_secret");
+                let (body, another_body) = ("grace_period_seconds=10", "grace_period_seconds=20");
+                Sample { path, body, another_body, again: 200 }
+            }
+            .boxed_local()
+        },
+    },
+    Sampler {
         path: "/v1/disputes/{dispute}/close",
         make: |app| {
             async move {
@@ -133,12 +164,32 @@ const SAMPLERS: &[Sampler] = &[
             .boxed_local()
         },
     },
+    Sampler {
+        path: "/v1/events/{event}/resend",
+        make: |app| {
+            async move {
+                let endpoint = make(app, "/v1/webhook_endpoints", ENDPOINT).await;
+                let body = format!("webhook_endpoint={endpoint}").leak();
+                app.charge().await;
+                let events = app.read("/v1/events?limit=1").await;
+                let path = format!("/v1/events/{}/resend", events["data"][0]["id"].as_str().unwrap());
+                Sample { path, body, another_body: "", again: 200 }
+            }
+            .boxed_local()
+        },
+    },
 ];
 
 /// All samples.
 fn samplers() -> impl Iterator<Item = &'static Sampler> {
     SAMPLERS.iter().chain(intent_samples::SAMPLERS)
 }
+
+/// Routes that write no event, and to which the same request once more says what is so already.
+const SETS: &[&str] = &["/v1/webhook_endpoints/{endpoint}"];
+
+/// An endpoint where nobody is called, since these tests have no worker.
+const ENDPOINT: &str = "url=http://127.0.0.1:9/hook&enabled_events[]=charge.succeeded";
 
 /// Makes an object, and gives its id.
 pub async fn make(app: &TestApp, path: &str, body: &str) -> String {
@@ -215,7 +266,9 @@ async fn every_keyed_route_creates_then_replays_then_refuses_another_body_then_r
         let again = call(sample.body).send().await.expect(sample.again);
         assert!(!again.is_replay(), "{name}: {again:?}");
         if sample.again < 300 {
-            assert_effect(&after, &app.database.contents(), name);
+            if !SETS.contains(&name) {
+                assert_effect(&after, &app.database.contents(), name);
+            }
             assert_replays(&call(sample.body).send().await, &again, name);
         }
     }

@@ -14,10 +14,12 @@ mod program;
 mod proxy;
 mod random;
 mod raw;
+mod receiver;
 pub mod sdk;
 mod serving;
 pub mod shapes;
 mod tap;
+mod worker;
 
 pub use app::{TestApp, probe_routes, probed};
 pub use client::{Call, Reply, http, raw_call, raw_request};
@@ -30,8 +32,10 @@ pub use program::Program;
 pub use proxy::{Cut, Proxy, Traffic};
 pub use random::Random;
 pub use raw::{Raw, RawReply};
+pub use receiver::{Manner, Received, Receiver};
 pub use serving::{Serving, oncepay};
 pub use tap::Tap;
+pub use worker::{Worker, WorkerProcess};
 
 use std::time::{Duration, Instant};
 

@@ -48,6 +48,9 @@ pub const DISPUTE: Shape = "id:text object:text amount:integer balance_transacti
 pub const EVENT: Shape = "id:text object:text api_version:text? created:integer data:object livemode:boolean \
     pending_webhooks:integer request:object? type:text";
 
+pub const WEBHOOK_ENDPOINT: Shape = "id:text object:text api_version:text? application:text? created:integer \
+    description:text? enabled_events:list livemode:boolean metadata:object status:text url:text";
+
 pub const LIST: Shape = "object:text url:text has_more:boolean data:list";
 
 /// Fails the test if a key is missing or of another type.

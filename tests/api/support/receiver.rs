@@ -1,0 +1,230 @@
+//! A receiver of webhooks: a small real server that keeps what it is sent, and answers as it is told.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::Value;
+
+use super::TestApp;
+
+/// How a receiver answers.
+#[derive(Debug, Clone)]
+pub enum Manner {
+    /// With this status, and with the text `answer`.
+    Answer(u16),
+    /// 200, after a while.
+    Slow(Duration),
+    /// 301, to there.
+    Redirect(String),
+    /// Not at all: it hangs up.
+    Close,
+    /// Not at all, and it keeps the line open.
+    Never,
+    /// 200, and a body without an end.
+    Endless,
+}
+
+/// What was sent.
+#[derive(Debug, Clone)]
+pub struct Received {
+    pub at: Instant,
+    pub headers: HashMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+/// The server. Dropping it closes its door; whoever is inside may finish.
+pub struct Receiver {
+    pub address: SocketAddr,
+    inside: Arc<Inside>,
+}
+
+struct Inside {
+    received: Mutex<Vec<Received>>,
+    /// How often each event came.
+    times: Mutex<HashMap<String, usize>>,
+    /// How to answer an event that came for the nth time, from 1.
+    manner: Mutex<Box<dyn Fn(usize) -> Manner + Send>>,
+    written: AtomicUsize,
+    ends: AtomicBool,
+}
+
+impl Receiver {
+    pub fn start(manner: impl Fn(usize) -> Manner + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let inside = Arc::new(Inside {
+            received: Mutex::default(),
+            times: Mutex::default(),
+            manner: Mutex::new(Box::new(manner)),
+            written: AtomicUsize::new(0),
+            ends: AtomicBool::new(false),
+        });
+        let shared = Arc::clone(&inside);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if shared.ends.load(Ordering::SeqCst) {
+                    break;
+                }
+                let inside = Arc::clone(&shared);
+                std::thread::spawn(move || inside.attend(stream));
+            }
+        });
+        Self { address, inside }
+    }
+
+    /// One that takes everything.
+    pub fn good() -> Self {
+        Self::start(|_| Manner::Answer(200))
+    }
+
+    /// Answers differently from now on.
+    pub fn behave(&self, manner: impl Fn(usize) -> Manner + Send + 'static) {
+        *self.inside.manner.lock().unwrap() = Box::new(manner);
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/hook", self.address)
+    }
+
+    /// Makes an endpoint for events of these types, separated by commas, and gives its id and its secret.
+    pub async fn subscribe(&self, app: &TestApp, types: &str) -> (String, String) {
+        let types: String = types.split(',').map(|name| format!("&enabled_events[]={name}")).collect();
+        let made =
+            app.submit("/v1/webhook_endpoints", &format!("url={}{types}", self.url())).await.expect(201);
+        (made.id().to_owned(), made.body["secret"].as_str().unwrap().to_owned())
+    }
+
+    pub fn received(&self) -> Vec<Received> {
+        self.inside.received.lock().unwrap().clone()
+    }
+
+    pub fn count(&self) -> usize {
+        self.inside.received.lock().unwrap().len()
+    }
+
+    /// How many bytes of endless answers it got rid of.
+    pub fn written(&self) -> usize {
+        self.inside.written.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.inside.ends.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Inside {
+    /// One connection, request after request.
+    fn attend(&self, mut stream: TcpStream) {
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        while let Some(received) = read(&mut reader) {
+            let times = {
+                let id = received.event_id();
+                self.received.lock().unwrap().push(received);
+                let mut times = self.times.lock().unwrap();
+                *times.entry(id).and_modify(|times| *times += 1).or_insert(1)
+            };
+            let manner = (self.manner.lock().unwrap())(times);
+            if self.answer(&mut stream, &manner).is_none() {
+                break;
+            }
+        }
+    }
+
+    /// `None`: the connection is over.
+    fn answer(&self, stream: &mut TcpStream, manner: &Manner) -> Option<()> {
+        let mut send = |text: &str| stream.write_all(text.as_bytes()).ok();
+        match manner {
+            Manner::Answer(status) => {
+                send(&format!("HTTP/1.1 {status} So\r\nContent-Length: 6\r\n\r\nanswer"))
+            }
+            Manner::Slow(time) => {
+                std::thread::sleep(*time);
+                send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nanswer")
+            }
+            Manner::Redirect(to) => {
+                send(&format!("HTTP/1.1 301 So\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"))
+            }
+            Manner::Close => None,
+            Manner::Never => {
+                // Until the other side gives up.
+                let _ = stream.read(&mut [0]);
+                None
+            }
+            Manner::Endless => {
+                send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")?;
+                while stream.write_all("\0é".repeat(1000).as_bytes()).is_ok() {
+                    self.written.fetch_add(3000, Ordering::SeqCst);
+                }
+                None
+            }
+        }
+    }
+}
+
+fn read(reader: &mut impl BufRead) -> Option<Received> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
+    let mut headers = HashMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
+        match line.trim_end().split_once(": ") {
+            Some((name, value)) => headers.insert(name.to_ascii_lowercase(), value.to_owned()),
+            None => break,
+        };
+    }
+    let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
+    reader.read_exact(&mut body).ok()?;
+    Some(Received { at: Instant::now(), headers, body })
+}
+
+impl Received {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("what is sent is JSON")
+    }
+
+    pub fn event_id(&self) -> String {
+        self.json()["id"].as_str().expect("an event has an id").to_owned()
+    }
+
+    pub fn signature(&self) -> &str {
+        &self.headers["stripe-signature"]
+    }
+
+    /// The time that was signed.
+    pub fn signed_at(&self) -> i64 {
+        let time = self.signature().split(',').next().and_then(|part| part.strip_prefix("t="));
+        time.and_then(|time| time.parse().ok()).unwrap_or_else(|| panic!("no time: {}", self.signature()))
+    }
+
+    /// The signatures of the header, in their order.
+    pub fn signatures(&self) -> Vec<&str> {
+        let signature =
+            |part| str::strip_prefix(part, "v1=").unwrap_or_else(|| panic!("{}", self.signature()));
+        self.signature().split(',').skip(1).map(signature).collect()
+    }
+
+    /// The signature that there should be, as documented and not as the server makes it.
+    pub fn signature_of(&self, secret: &str) -> String {
+        let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+        mac.update(&[format!("{}.", self.signed_at()).as_bytes(), &self.body].concat());
+        hex::encode(mac.finalize().into_bytes())
+    }
+
+    /// That it is signed with these secrets, in this order, and with no other.
+    #[track_caller]
+    pub fn assert_signed(&self, secrets: &[&str]) {
+        let expected: Vec<String> = secrets.iter().map(|secret| self.signature_of(secret)).collect();
+        assert_eq!(self.signatures(), expected);
+    }
+}
