@@ -79,9 +79,11 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     // Only 2000::/3 is given out; in it, some ranges are not for the public.
     let given_out = segments[0] & 0xe000 == 0x2000;
-    let special = (segments[0] == 0x2001 && segments[1] < 0x0200) // protocol assignments, Teredo among them
-        || (segments[0] == 0x2001 && segments[1] == 0x0db8) // documentation
-        || (segments[0] == 0x3fff && segments[1] < 0x1000); // documentation
+    let special = match (segments[0], segments[1]) {
+        (0x2001, 0..0x0200) => true, // protocol assignments, Teredo among them
+        (0x2001, 0x0db8) | (0x3fff, 0..0x1000) => true, // documentation
+        _ => false,
+    };
     given_out && !special
 }
 

@@ -214,7 +214,7 @@ async fn an_account_has_at_most_sixteen_endpoints_however_many_are_made_at_once(
     assert_eq!((rest["data"].as_array().unwrap().len(), &rest["has_more"]), (6, &json!(false)));
     // What is deleted does not count, and another account has its own.
     app.delete(&format!("{PATH}/{last}")).send().await.expect(200);
-    endpoint(&app, ENDPOINT).await;
+    endpoint(app, ENDPOINT).await;
     let other = app.database.other_account();
     app.call_as(&other, Method::POST, PATH).key(&fresh_key()).form(ENDPOINT).send().await.expect(201);
 }
