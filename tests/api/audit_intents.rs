@@ -63,7 +63,7 @@ pub const BREAKS: [(&str, &str); 11] = [
     (EVENTS, "UPDATE events SET type = 'charge.updated' WHERE type = 'payment_intent.canceled'"),
     (
         EVENTS,
-        "INSERT INTO events SELECT account_id, gen_random_uuid(), request_id, idempotency_key, type, object, created_at \
+        "INSERT INTO events SELECT account_id, gen_random_uuid(), request_id, idempotency_key, type, payload, created_at \
              FROM events WHERE type = 'payment_intent.succeeded' LIMIT 1",
     ),
     ("every refund is of the intent of its charge", "UPDATE refunds SET payment_intent_id = NULL"),

@@ -171,7 +171,7 @@ async fn of_those_who_want_one_method_at_once_one_gets_it_and_the_others_nothing
             assert_eq!(*owner, kept_by, "{}", reply.body);
         }
         let attached = app.database.number(&format!(
-            "SELECT count(*) AS number FROM events WHERE type = 'payment_method.attached' AND object ->> 'id' = '{method}'"
+            "SELECT count(*) AS number FROM events WHERE type = 'payment_method.attached' AND payload -> 'data' -> 'object' ->> 'id' = '{method}'"
         ));
         assert_eq!(attached, 1);
         let made = |noun: &str| {
