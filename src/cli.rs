@@ -7,7 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::rt::signal::unix::{Signal, SignalKind, signal};
@@ -55,7 +56,7 @@ pub fn run(line: CommandLine) -> Result<(), Failure> {
 /// The PostgreSQL server, and the private cluster if it is ours.
 struct Server {
     url: String,
-    cluster: Option<Cluster>,
+    cluster: Option<Arc<Mutex<Cluster>>>,
 }
 
 impl Server {
@@ -75,7 +76,20 @@ impl Server {
                 made?;
             }
         }
-        Ok(Self { url: cluster.url(DATABASE), cluster: Some(cluster) })
+        Ok(Self { url: cluster.url(DATABASE), cluster: Some(Arc::new(Mutex::new(cluster))) })
+    }
+
+    /// Leaves the private cluster, if there is one; the last to leave stops it.
+    fn leave(self) {
+        let Some(mut cluster) = self.cluster else { return };
+        // Whoever keeps it alive may be looking at it just now.
+        loop {
+            match Arc::try_unwrap(cluster) {
+                Ok(cluster) => return cluster.into_inner().unwrap_or_else(PoisonError::into_inner).stop(),
+                Err(shared) => cluster = shared,
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn migrate(&self, settings: &Settings) -> Result<(), Failure> {
@@ -102,6 +116,9 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
         Some(_) => Some(demo_key(&mut server.connect()?, settings)?),
         None => None,
     };
+    if let Some(cluster) = &server.cluster {
+        keep_alive(cluster, &settings.data_dir);
+    }
     let address = listener.local_addr()?;
     let state = state(settings, &server, secrets, address);
     actix_web::rt::System::new().block_on(async {
@@ -126,9 +143,7 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
             Either::Right(((), _)) => Ok(()),
         }
     })?;
-    if let Some(cluster) = server.cluster {
-        cluster.stop();
-    }
+    server.leave();
     log::info!("stopped");
     Ok(())
 }
@@ -151,9 +166,7 @@ fn work(settings: &Settings) -> Result<(), Failure> {
         state.database.close().await;
         Ok::<(), io::Error>(())
     })?;
-    if let Some(cluster) = server.cluster {
-        cluster.stop();
-    }
+    server.leave();
     Ok(())
 }
 
@@ -165,6 +178,36 @@ async fn send(state: State) {
             log::error!("nothing is sent: {}", error.internals().unwrap_or("refused"));
         }
     }
+}
+
+/// Starts the private PostgreSQL again, should it have died while we live: on the same socket, so that the pool finds
+/// it. The thread ends with the program.
+fn keep_alive(cluster: &Arc<Mutex<Cluster>>, data_dir: &Path) {
+    let (cluster, data_dir) = (Arc::downgrade(cluster), data_dir.to_owned());
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(WATCH_PAUSE);
+            let Some(cluster) = cluster.upgrade() else { return };
+            let mut cluster = lock(&cluster);
+            if cluster.postmaster_pid().is_some() && PgConnection::establish(&cluster.url("postgres")).is_ok()
+            {
+                continue;
+            }
+            log::warn!("the private PostgreSQL is gone: starting it again");
+            match Cluster::start(&data_dir) {
+                // The older value leaves, and the new one stays.
+                Ok(again) => *cluster = again,
+                Err(error) => log::error!("the private PostgreSQL does not start: {error}"),
+            }
+        }
+    });
+}
+
+/// How often it is looked whether the private PostgreSQL lives.
+const WATCH_PAUSE: Duration = Duration::from_secs(2);
+
+fn lock(cluster: &Mutex<Cluster>) -> MutexGuard<'_, Cluster> {
+    cluster.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What all requests share.
@@ -328,12 +371,26 @@ fn run_audit(settings: &Settings) -> Result<(), Failure> {
     if report.is_clean() { Ok(()) } else { Err("the audit found broken rules".into()) }
 }
 
+/// A URL without its password, which everybody who lists processes could read on a command line, and the password.
+fn without_password(text: &str) -> (String, Option<String>) {
+    let Ok(mut url) = url::Url::parse(text) else { return (text.to_owned(), None) };
+    let Some(password) = url.password().map(str::to_owned) else { return (text.to_owned(), None) };
+    let _ = url.set_password(None);
+    let decoded = percent_encoding::percent_decode_str(&password).decode_utf8_lossy().into_owned();
+    (url.into(), Some(decoded))
+}
+
 /// Replaces this program with psql; on the private cluster it stays beside it, to stop the cluster afterwards.
 fn psql(settings: &Settings, arguments: &[String]) -> Result<(), Failure> {
     let server = Server::reach(settings)?;
-    let program = server.cluster.as_ref().map_or("psql".into(), |cluster| cluster.binaries().join("psql"));
+    let program =
+        server.cluster.as_ref().map_or("psql".into(), |cluster| lock(cluster).binaries().join("psql"));
     let mut command = std::process::Command::new(program);
-    command.arg(&server.url).args(arguments);
+    let (url, password) = without_password(&server.url);
+    command.arg(url).args(arguments);
+    if let Some(password) = password {
+        command.env("PGPASSWORD", password);
+    }
     if server.cluster.is_none() {
         return Err(format!("cannot run psql: {}", command.exec()).into());
     }
@@ -344,6 +401,13 @@ fn psql(settings: &Settings, arguments: &[String]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_does_not_stand_on_a_command_line() {
+        let (url, password) = without_password("postgres://me:p%40ss@host/db?x=1");
+        assert_eq!((&*url, password.as_deref()), ("postgres://me@host/db?x=1", Some("p@ss")));
+        assert_eq!(without_password("host=/tmp"), ("host=/tmp".to_owned(), None));
+    }
 
     #[test]
     fn a_secret_is_made_once_whoever_comes_first_and_never_by_half() {

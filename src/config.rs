@@ -88,7 +88,7 @@ pub struct Settings {
     pub statement_cache: bool,
 
     /// How many threads read and write HTTP [default: one for each core].
-    #[arg(long, env = "HTTP_WORKERS", global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, env = "HTTP_WORKERS", global = true, value_parser = clap::value_parser!(u16).range(1..=512))]
     pub workers: Option<u16>,
 
     /// How long an idempotency key is remembered: a number and s, m, h or d.
@@ -149,7 +149,11 @@ impl Settings {
 
     /// The secrets that were given, the current one first.
     pub fn secret_keys(&self) -> Vec<String> {
-        self.secret_key.iter().filter(|secret| !secret.is_empty()).cloned().collect()
+        self.secret_key
+            .iter()
+            .map(|secret| secret.trim().to_owned())
+            .filter(|secret| !secret.is_empty())
+            .collect()
     }
 
     pub fn pool_size(&self) -> u32 {

@@ -235,8 +235,9 @@ pub fn is_lost(error: &diesel::result::Error) -> bool {
         // "… due to administrator command", "… due to unexpected postmaster exit", "… because of crash of another
         // server process": what the server says with its last breath has no kind of its own.
         DatabaseError(Unknown, info) => {
-            info.message().contains("terminating connection")
-                || info.message().contains("the database system is")
+            let last_words =
+                ["terminating connection", "the database system is", "no connection to the server"];
+            last_words.iter().any(|words| info.message().contains(words))
         }
         _ => false,
     }

@@ -14,19 +14,19 @@ pub const MIN_BYTES: usize = 16;
 
 const NONCE_BYTES: usize = 24;
 
+/// How long the mark of a secret is, and a hash with it.
+pub const MARK_BYTES: usize = 4;
+pub const HASH_BYTES: usize = MARK_BYTES + 32;
+
 /// The server's secrets, the current one first.
 pub struct Secrets(Vec<Derived>);
 
 /// The keys of one secret, one for each purpose, so that what is made for one is useless for another.
 struct Derived {
+    /// Tells fingerprints of one secret from those of another, and nothing of the secret.
+    mark: [u8; MARK_BYTES],
     fingerprint: SecretBox<[u8; 32]>,
     seal: SecretBox<[u8; 32]>,
-}
-
-/// What a hash is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    Fingerprint,
 }
 
 /// Why secrets were refused.
@@ -50,20 +50,26 @@ impl Secrets {
         if secrets.iter().any(|secret| secret.len() < MIN_BYTES) {
             return Err(SecretsError::Short);
         }
+        let mark = |secret: &String| {
+            hash(secret.as_bytes(), b"oncepay mark").first_chunk().copied().expect("4 of 32 bytes")
+        };
         let derived = |secret: &String| Derived {
+            mark: mark(secret),
             fingerprint: SecretBox::new(Box::new(hash(secret.as_bytes(), b"oncepay fingerprint"))),
             seal: SecretBox::new(Box::new(hash(secret.as_bytes(), b"oncepay seal"))),
         };
         Ok(Self(secrets.iter().map(derived).collect()))
     }
 
-    /// HMAC-SHA-256 of `bytes` under each secret, the current one first.
-    pub fn hashes(&self, purpose: Purpose, bytes: &[u8]) -> Vec<[u8; 32]> {
-        match purpose {
-            Purpose::Fingerprint => {
-                self.0.iter().map(|keys| hash(keys.fingerprint.expose_secret(), bytes)).collect()
-            }
-        }
+    /// HMAC-SHA-256 of `bytes` under each secret, after the secret's own mark, the current one first.
+    pub fn hashes(&self, bytes: &[u8]) -> Vec<[u8; HASH_BYTES]> {
+        let marked = |keys: &Derived| {
+            let mut marked = [0; HASH_BYTES];
+            marked[..MARK_BYTES].copy_from_slice(&keys.mark);
+            marked[MARK_BYTES..].copy_from_slice(&hash(keys.fingerprint.expose_secret(), bytes));
+            marked
+        };
+        self.0.iter().map(marked).collect()
     }
 
     /// The secret of the simulated card network's signatures, the same for all instances that share this secret.

@@ -24,7 +24,10 @@ pub async fn run(state: State) {
     loop {
         let rest = match sweep(&state).await {
             Ok(true) => PAUSE,
-            Ok(false) => REST,
+            Ok(false) => {
+                give_memory_back();
+                REST
+            }
             Err(error) => {
                 log::warn!(
                     "the sweeper failed and will try again: {}",
@@ -34,6 +37,16 @@ pub async fn run(state: State) {
             }
         };
         actix_web::rt::time::sleep(rest).await;
+    }
+}
+
+/// Large bodies and answers leave holes that glibc keeps for itself; where nothing is to be done there is time to give
+/// them back.
+fn give_memory_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: malloc_trim may be called at any time, from any thread.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

@@ -7,7 +7,7 @@ CREATE TABLE idempotency_records (
     source text NOT NULL CHECK (source IN ('api', 'network')),
     key text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
     fingerprint_version smallint NOT NULL,
-    fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
+    fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 36),
     request_id uuid NOT NULL,
     status smallint NOT NULL CHECK (status BETWEEN 200 AND 599),
     content_type text NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE idempotency_records (
 );
 COMMENT ON TABLE idempotency_records IS 'The remembered answers: one row for each key whose request was committed.';
 COMMENT ON COLUMN idempotency_records.source IS 'Who chose the key: keys of the API and event ids of the card network never meet.';
-COMMENT ON COLUMN idempotency_records.fingerprint IS 'HMAC-SHA-256 of the request under the server''s secret.';
+COMMENT ON COLUMN idempotency_records.fingerprint IS 'Four bytes that mark the server''s secret, and HMAC-SHA-256 of the request under it.';
 COMMENT ON COLUMN idempotency_records.fingerprint_version IS 'The form of the request that was hashed; a record of another form is replayed without comparison.';
 COMMENT ON COLUMN idempotency_records.location IS 'The header Location, or the empty text.';
 COMMENT ON COLUMN idempotency_records.sealed IS 'Whether the body is encrypted, because it holds a secret that is shown once.';

@@ -60,9 +60,9 @@ impl Record {
         now < self.expires_at
     }
 
-    /// Whether this is the answer to that very request.
+    /// Whether this is the answer to that very request, as far as it can be compared.
     pub fn is_of(&self, fingerprint: &Fingerprint) -> bool {
-        self.fingerprint_version != fingerprint::VERSION || fingerprint.is(&self.fingerprint)
+        self.fingerprint_version != fingerprint::VERSION || fingerprint.may_be(&self.fingerprint)
     }
 
     /// The answer as it was sent first, marked as a replay.

@@ -74,7 +74,12 @@ impl Currency {
     /// Reads a code of ISO 4217 in any case.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 3] = text.as_bytes().try_into().ok()?;
-        iso_currency::Currency::from_code(&text.to_ascii_uppercase())?;
+        let code = text.to_ascii_uppercase();
+        iso_currency::Currency::from_code(&code)?;
+        // ISO 4217 also has codes for metals, funds and tests; only these that begin with X are money.
+        if code.starts_with('X') && !["XAF", "XCD", "XCG", "XOF", "XPF"].contains(&code.as_str()) {
+            return None;
+        }
         Some(Self(bytes.map(|byte| byte.to_ascii_lowercase())))
     }
 
@@ -206,7 +211,7 @@ mod tests {
     #[test]
     fn currencies_are_read_in_any_case_and_shown_in_lower_case() {
         assert_eq!(currency("UsD").as_str(), "usd");
-        for text in ["", "us", "usdd", "zzz", "€€", "u d", "\u{e9}a"] {
+        for text in ["", "xxx", "XTS", "xau", "us", "usdd", "zzz", "€€", "u d", "\u{e9}a"] {
             assert_eq!(Currency::parse(text), None, "{text:?}");
         }
     }

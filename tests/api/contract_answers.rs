@@ -323,16 +323,19 @@ async fn while_the_secret_is_rotated_what_was_remembered_under_the_old_one_still
         assert!(replay.is_replay());
         assert_eq!(first.bytes, replay.bytes);
         call(&rotating, path, "name=b").await.expect_error(422, "idempotency_key_reused");
-        // Without the old one nothing shows that the request is the same.
-        call(&after, path, "name=a").await.expect_error(422, "idempotency_key_reused");
     }
+    // An instance without a secret cannot compare, so a duplicate finds its answer there too; what is sealed it cannot
+    // open, and says to come again with the same key.
+    let replay = call(&after, "/v1/probe", "name=a").await.expect(200);
+    assert!(replay.is_replay());
+    call(&after, "/v1/secret", "name=a").await.expect_error(500, "");
     // What is new is made under the new one.
     let path = "/v1/secret?";
     let first = call(&rotating, path, "name=a").await.expect(200);
     let replay = call(&after, path, "name=a").await.expect(200);
     assert!(replay.is_replay());
     assert_eq!(first.bytes, replay.bytes);
-    call(&before, path, "name=a").await.expect_error(422, "idempotency_key_reused");
+    call(&before, path, "name=a").await.expect_error(500, "");
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ async fn two_accounts_and_two_sources_never_meet_in_a_key() {
     let (other_account, key) = (app.database.other_account(), fresh_key());
     // The same key, as the card network's id of an event.
     app.database.execute(&format!(
-        "INSERT INTO idempotency_records SELECT id, 'network', '{key}', 1, decode(repeat('00', 32), 'hex'), id, 200, \
+        "INSERT INTO idempotency_records SELECT id, 'network', '{key}', 1, decode(repeat('00', 36), 'hex'), id, 200, \
          'application/json', '', false, 'network', now(), now() + interval '1 day' FROM accounts"
     ));
     let create = |api_key: &str, body: &str| {

@@ -92,6 +92,25 @@ fn in_an_empty_directory_it_serves_what_it_prints_and_keeps_everything_through_a
     assert_eq!(fs::read(&secret).unwrap(), secret_before);
 }
 
+#[test]
+fn a_private_postgres_that_dies_is_started_again() {
+    let directory = directory();
+    let serving = serve_in(directory.path(), "127.0.0.1:0");
+    let first = paste(&serving.curl());
+    let pid_file = directory.path().join("data-dir/data/postmaster.pid");
+    let pid = fs::read_to_string(&pid_file).unwrap().lines().next().unwrap().parse().unwrap();
+    // SAFETY: kill only sends a signal, to the postmaster of this test's own cluster.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    eventually("service again", || {
+        let line = format!("{} --silent", serving.curl());
+        let run = Command::new("sh").args(["-c", &line]).output().unwrap();
+        run.stdout == first.as_bytes()
+    });
+    serving.signal(libc::SIGTERM);
+    assert!(serving.wait().success());
+    assert!(!cluster_runs(directory.path()));
+}
+
 #[tokio::test]
 async fn where_others_can_reach_it_the_key_is_random_and_kept_and_the_well_known_one_works_no_more() {
     let directory = directory();
