@@ -1,4 +1,5 @@
-//! What time does by itself: expired keys are forgotten, and holds that nobody captured are let go.
+//! What time does by itself: expired keys are forgotten, holds that nobody captured are let go, and deliveries that
+//! nobody will get are canceled.
 //!
 //! Several instances may sweep at once: `SKIP LOCKED` keeps them out of each other's way, and out of the way of
 //! requests.
@@ -9,7 +10,7 @@ use diesel::prelude::*;
 
 use crate::app::State;
 use crate::error::Error;
-use crate::{charges, idempotency, payment_intents};
+use crate::{charges, idempotency, payment_intents, webhooks};
 
 /// How many records one statement forgets, and how long the next one waits: large batches without pauses were
 /// measured to halve the throughput of everything else.
@@ -57,6 +58,7 @@ fn give_memory_back() {
 pub async fn sweep(state: &State) -> Result<bool, Error> {
     let now = state.clock.now();
     let work = move |connection: &mut PgConnection| {
+        webhooks::cancel_stray(connection)?;
         let forgotten = idempotency::sweep::batch(connection, now, BATCH)?;
         let canceled = connection.transaction(|connection| payment_intents::expire_one(connection, now))?;
         let expired = connection.transaction(|connection| charges::expire_one(connection, now))?;

@@ -215,6 +215,10 @@ pub fn confirm(
     let stored = lock(connection, cause, id)?;
     stored.check(Call::Confirm)?;
     stored.check_believed(&confirmation)?;
+    if let Some(customer) = stored.customer_id {
+        // It may have been deleted since the intent was made.
+        customers::active(connection, cause, customer, "customer")?;
+    }
     let (intent, method) = change(connection, cause, stored.clone(), details)?;
     let method = match (method, intent.payment_method_id) {
         (Some(method), _) => method,

@@ -68,6 +68,9 @@ impl Schedule {
     }
 }
 
+/// How long effects are gathered after one has woken the worker.
+const GATHER: Duration = Duration::from_millis(2);
+
 /// What a worker has seen of an endpoint. Nothing correct depends on it; other workers see for themselves.
 #[derive(Debug, Default)]
 struct Standing {
@@ -79,10 +82,10 @@ struct Standing {
 }
 
 impl Standing {
-    /// How many more deliveries it may get now.
-    fn room(&self, now: Instant) -> i64 {
+    /// How many more deliveries it may get now, where each endpoint may have `share` on their way.
+    fn room(&self, share: i64, now: Instant) -> i64 {
         match self.rests_until {
-            _ if self.failures < DEAD_AFTER => PER_ENDPOINT - self.sent,
+            _ if self.failures < DEAD_AFTER => share - self.sent,
             Some(until) if now < until => 0,
             _ => 1 - self.sent,
         }
@@ -109,11 +112,11 @@ pub async fn run(state: State) -> Result<(), Error> {
         while let Ok((endpoint, is_delivered)) = ends.try_recv() {
             note(&mut standings, endpoint, is_delivered);
         }
-        let leased = match lease(&state, &standings).await {
-            Ok(leased) => leased,
+        let (leased, has_endpoints) = match lease(&state, &standings).await {
+            Ok(found) => found,
             Err(error) => {
                 log::warn!("webhooks wait: {}", error.internals().unwrap_or("refused"));
-                Vec::new()
+                (Vec::new(), false)
             }
         };
         let is_idle = leased.is_empty();
@@ -136,7 +139,8 @@ pub async fn run(state: State) -> Result<(), Error> {
         }
         if is_idle {
             tokio::select! {
-                () = state.wake.notified() => {}
+                // Where nobody wants to hear of them, effects wake nobody.
+                () = state.wake.notified(), if has_endpoints => tokio::time::sleep(GATHER).await,
                 Some((endpoint, is_delivered)) = ends.recv() => note(&mut standings, endpoint, is_delivered),
                 () = tokio::time::sleep(REST) => {}
             }
@@ -169,23 +173,31 @@ fn client(state: &State) -> Result<reqwest::Client, Error> {
 }
 
 /// Leases what may be sent now, each delivery with its endpoint as it is now: it may just have been disabled, or its
-/// secret rolled.
-async fn lease(state: &State, standings: &Standings) -> Result<Vec<(Leased, WebhookEndpoint)>, Error> {
-    let free = ALTOGETHER - standings.values().map(|standing| standing.sent).sum::<i64>();
+/// secret rolled. Says also whether there is any endpoint.
+async fn lease(
+    state: &State,
+    standings: &Standings,
+) -> Result<(Vec<(Leased, WebhookEndpoint)>, bool), Error> {
+    let sent: i64 = standings.values().map(|standing| standing.sent).sum();
+    // Half of all places are for endpoints that have none yet: however many are slow, the others find one.
+    let (share, free) =
+        if sent < ALTOGETHER / 2 { (PER_ENDPOINT, ALTOGETHER / 2 - sent) } else { (1, ALTOGETHER - sent) };
     if free <= 0 {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), true));
     }
     let begun = Instant::now();
     let room: Vec<_> =
-        standings.iter().map(|(endpoint, standing)| (*endpoint, standing.room(begun))).collect();
+        standings.iter().map(|(endpoint, standing)| (*endpoint, standing.room(share, begun))).collect();
     let now = state.clock.now();
     let work = move |connection: &mut diesel::pg::PgConnection| {
-        let leased = queries::lease(connection, now, now + LEASE, PER_ENDPOINT, &room, free)?;
+        let leased = queries::lease(connection, now, now + LEASE, share, &room, free)?;
+        let has_endpoints = !leased.is_empty() || queries::has_endpoints(connection)?;
         let ids: Vec<_> = leased.iter().map(|delivery| delivery.endpoint_id).collect();
         let endpoints: HashMap<_, _> =
             queries::enabled(connection, &ids)?.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect();
         let pair = |delivery: Leased| Some((endpoints.get(&delivery.endpoint_id)?.clone(), delivery));
-        Ok(leased.into_iter().filter_map(pair).map(|(endpoint, delivery)| (delivery, endpoint)).collect())
+        let pairs = leased.into_iter().filter_map(pair).map(|(endpoint, delivery)| (delivery, endpoint));
+        Ok((pairs.collect(), has_endpoints))
     };
     state.database.run(work).await?
 }
@@ -288,20 +300,20 @@ mod tests {
     fn an_endpoint_that_fails_again_and_again_gets_one_delivery_at_a_time_and_a_rest_until_it_takes_one() {
         let now = Instant::now();
         let mut standing = Standing::default();
-        assert_eq!(standing.room(now), PER_ENDPOINT);
+        assert_eq!(standing.room(PER_ENDPOINT, now), PER_ENDPOINT);
         standing.sent = 8;
-        assert_eq!(standing.room(now), 0);
+        assert_eq!(standing.room(PER_ENDPOINT, now), 0);
         for left in 1..8 {
             standing.ended(false, now);
-            assert_eq!(standing.room(now), left);
+            assert_eq!(standing.room(PER_ENDPOINT, now), left);
         }
         standing.ended(false, now);
-        assert_eq!(standing.room(now), 0);
-        assert_eq!(standing.room(now + DEAD_RESTS), 1);
+        assert_eq!(standing.room(PER_ENDPOINT, now), 0);
+        assert_eq!(standing.room(PER_ENDPOINT, now + DEAD_RESTS), 1);
         standing.sent = 1;
-        assert_eq!(standing.room(now + DEAD_RESTS), 0);
+        assert_eq!(standing.room(PER_ENDPOINT, now + DEAD_RESTS), 0);
         standing.ended(true, now);
-        assert_eq!(standing.room(now), PER_ENDPOINT);
+        assert_eq!(standing.room(PER_ENDPOINT, now), PER_ENDPOINT);
     }
 
     #[test]

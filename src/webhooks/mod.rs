@@ -154,6 +154,10 @@ pub fn update(
     if let Some(url) = &update.url {
         check_url(url, settings)?;
     }
+    if endpoint.disabled && update.disabled == Some(false) {
+        // What an effect wrote while it was being disabled is not for now.
+        queries::cancel_deliveries(connection, &endpoint)?;
+    }
     let endpoint = WebhookEndpoint {
         url: update.url.unwrap_or(endpoint.url),
         description: update.description.applied_to(endpoint.description),
@@ -243,6 +247,8 @@ pub fn list(
 /// [`Error::NotFound`].
 pub fn deliveries(connection: &mut PgConnection, cause: &Cause, event: &str) -> Result<Vec<Value>, Error> {
     let event = events::retrieve(connection, cause, event)?;
+    // Deliveries before attempts: one that is shown as delivered then has the attempt that did it.
+    let deliveries = queries::deliveries(connection, cause.account, event.id)?;
     let attempts = queries::attempts(connection, cause.account, event.id)?;
     let shape = |delivery: queries::Delivery| {
         let own: Vec<Value> = attempts
@@ -261,7 +267,7 @@ pub fn deliveries(connection: &mut PgConnection, cause: &Cause, event: &str) -> 
             "webhook_endpoint": delivery.endpoint_id,
         })
     };
-    Ok(queries::deliveries(connection, cause.account, event.id)?.into_iter().map(shape).collect())
+    Ok(deliveries.into_iter().map(shape).collect())
 }
 
 /// Sends an event again: to one endpoint, or to all that want its type now.
@@ -282,6 +288,14 @@ pub fn resend(
     }
     queries::send_again(connection, cause, event.id, endpoint)?;
     Ok(event.id)
+}
+
+/// Cancels deliveries that nobody will get.
+///
+/// # Errors
+/// What the statement reports.
+pub fn cancel_stray(connection: &mut PgConnection) -> QueryResult<usize> {
+    queries::cancel_stray(connection)
 }
 
 /// How many deliveries each of these events still has before it.

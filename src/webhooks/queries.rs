@@ -249,6 +249,25 @@ pub fn lease(
     .load(connection)
 }
 
+/// Whether there is any endpoint to which something may be sent.
+pub fn has_endpoints(connection: &mut PgConnection) -> QueryResult<bool> {
+    let enabled = webhook_endpoints::table
+        .filter(diesel::dsl::not(webhook_endpoints::disabled))
+        .filter(webhook_endpoints::deleted_at.is_null());
+    diesel::select(diesel::dsl::exists(enabled)).get_result(connection)
+}
+
+/// Cancels deliveries to endpoints that are disabled or deleted: an effect that committed just then may have written
+/// one. It would not be sent, but be pending for ever.
+pub fn cancel_stray(connection: &mut PgConnection) -> QueryResult<usize> {
+    diesel::sql_query(
+        "UPDATE webhook_deliveries d SET status = 'canceled' FROM webhook_endpoints w \
+         WHERE (w.account_id, w.id) = (d.account_id, d.endpoint_id) AND d.status = 'pending' \
+           AND (w.disabled OR w.deleted_at IS NOT NULL)",
+    )
+    .execute(connection)
+}
+
 /// Those of these endpoints to which something may be sent.
 pub fn enabled(
     connection: &mut PgConnection,

@@ -340,3 +340,17 @@ async fn lists_page_both_ways_and_keep_to_one_customer() {
         assert_eq!(refused.param(), param);
     }
 }
+
+#[tokio::test]
+async fn a_deleted_customer_pays_no_more() {
+    let app = TestApp::spawn();
+    let customer = app.submit("/v1/customers", "name=Ada").await.expect(201);
+    let form = format!("amount=500&currency=usd&customer={}", customer.id());
+    let intent = app.submit("/v1/payment_intents", &form).await.expect(201);
+    app.delete(&format!("/v1/customers/{}", customer.id())).send().await.expect(200);
+    let path = format!("/v1/payment_intents/{}/confirm", intent.id());
+    let refused = app.submit(&path, "payment_method=pm_card_visa&setup_future_usage=off_session").await;
+    assert_eq!(refused.expect_error(400, "resource_missing").param(), "customer");
+    assert_eq!(app.database.count("charges"), 0);
+    app.database.assert_clean();
+}
