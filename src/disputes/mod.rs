@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::payment_intents::{self, PaymentIntent};
 use crate::schema::disputes;
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
 use crate::wire::params::patch_metadata;
 
@@ -91,8 +92,7 @@ pub struct Filter {
 /// No such charge, it has no money of the account's, or the dispute is of another charge.
 pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Result<Dispute, Error> {
     // The charge is the row that guards its money: it ends the race of a dispute with refunds and with itself.
-    let charge = charges::queries::lock(connection, cause.account, claim.charge)?
-        .ok_or_else(|| Error::no_such::<Charge>(&claim.charge.to_string(), "data[charge]"))?;
+    let charge = charges::locked(connection, cause, claim.charge, "data[charge]")?;
     if let Some(dispute) = queries::find_by_charge(connection, cause.account, charge.id)? {
         return Ok(dispute);
     }
@@ -219,11 +219,7 @@ pub fn update(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Dispute>(id))
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// A page of disputes, the newest first.
@@ -284,11 +280,7 @@ pub fn with_ledger(
 }
 
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<Dispute>(id))
+    ids::in_path(id, |id| queries::lock(connection, cause.account, id))
 }
 
 impl Dispute {

@@ -29,6 +29,7 @@ use crate::events::{self, Event};
 use crate::schema::webhook_endpoints;
 use crate::secrets::{Secrets, random_text};
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
 use crate::wire::Update;
 use crate::wire::params::patch_metadata;
@@ -214,13 +215,9 @@ pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<WebhookEndpoint, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found
-        .filter(|endpoint| endpoint.deleted_at.is_none())
-        .ok_or_else(|| Error::not_found::<WebhookEndpoint>(id))
+    ids::in_path(id, |id| {
+        Ok(queries::find(connection, cause.account, id)?.filter(|endpoint| endpoint.deleted_at.is_none()))
+    })
 }
 
 /// A page of endpoints that are not deleted, the newest first.
@@ -320,13 +317,9 @@ fn check_url(url: &str, settings: &Settings) -> Result<(), Error> {
 }
 
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<WebhookEndpoint, Error> {
-    let found = match Id::parse(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    found
-        .filter(|endpoint| endpoint.deleted_at.is_none())
-        .ok_or_else(|| Error::not_found::<WebhookEndpoint>(id))
+    ids::in_path(id, |id| {
+        Ok(queries::lock(connection, cause.account, id)?.filter(|endpoint| endpoint.deleted_at.is_none()))
+    })
 }
 
 fn new_secret() -> String {
