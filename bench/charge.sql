@@ -11,14 +11,14 @@
 \set first :first + 1
 \set last random(1000000000000000, 9999999999999999)
 
-SELECT "api_keys"."account_id", "idempotency_records"."fingerprint_version", "idempotency_records"."fingerprint",
+SELECT api_keys.account_id, idempotency_records.* FROM api_keys LEFT JOIN LATERAL (SELECT
+    "idempotency_records"."fingerprint_version", "idempotency_records"."fingerprint",
     "idempotency_records"."request_id", "idempotency_records"."status", "idempotency_records"."content_type",
     "idempotency_records"."location", "idempotency_records"."sealed", "idempotency_records"."body",
     "idempotency_records"."created_at", "idempotency_records"."expires_at"
-    FROM ("api_keys" LEFT OUTER JOIN "idempotency_records" ON
-    ((("idempotency_records"."account_id" = "api_keys"."account_id") AND ("idempotency_records"."source" = :source))
-    AND ("idempotency_records"."key" = (:first || :last))))
-    WHERE (("api_keys"."secret_hash" = :secret_hash) AND ("api_keys"."revoked_at" IS NULL)) LIMIT :one;
+    FROM idempotency_records WHERE idempotency_records.account_id = api_keys.account_id
+    AND idempotency_records.source = :source AND idempotency_records.key = (:first || :last) LIMIT 1)
+    AS idempotency_records ON true WHERE api_keys.secret_hash = :secret_hash AND api_keys.revoked_at IS NULL;
 
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 

@@ -22,8 +22,8 @@ use diesel::prelude::*;
 use diesel::r2d2::{ConnectionManager, CustomizeConnection, Pool};
 use tokio::sync::{Semaphore, oneshot};
 
-pub(crate) use statement::jsonb_column;
 pub use statement::{Part, Together, read_jsonb, write_json, write_jsonb};
+pub(crate) use statement::{jsonb_column, one_of};
 pub use tx::{Db, Tx};
 
 use crate::error::Error;
@@ -45,17 +45,22 @@ const CONNECTION_LIMITS: [(&str, &str); 5] = [
 /// is reached only when the server itself hangs; whether the job commits is then unknown.
 const JOB_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The bounds of statements that stand in no transaction of ours, such as a look-up.
-const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'";
+/// What holds for a whole connection: the bounds of statements that stand in no transaction of ours, such as a look-up,
+/// and how its plans are made. A prepared statement keeps its plan, and one that is made while a table is nearly empty
+/// would read the table from end to end, and go on so when it has a million rows. Every statement of ours has its index,
+/// so such a plan is never wanted; `jit` would take its price for a reason to compile.
+const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; \
+     SET enable_seqscan = off; SET jit = off";
 
 /// Opens a transaction that writes. READ COMMITTED is relied upon: each statement sees what was committed
 /// before it began, so what is read under a lock is current.
 pub const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SET LOCAL lock_timeout = '250ms'; SET LOCAL statement_timeout = '5s'";
 
-/// Opens a transaction that only reads.
-pub const BEGIN_READ_ONLY: &str =
-    "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '5s'";
+/// Opens a transaction that only reads. What a list asks is planned for its very values and the tables as they are, which
+/// differ more than the planning costs; what a transaction writes goes by primary keys, and keeps its plans.
+pub const BEGIN_READ_ONLY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; \
+     SET LOCAL statement_timeout = '5s'; SET LOCAL plan_cache_mode = force_custom_plan";
 
 /// How to reach the database.
 #[derive(Clone)]

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{ADJUSTMENT, BalanceTransaction, DISPUTES, Filter, Source};
 use crate::auth::Account;
+use crate::db::one_of;
 use crate::schema::balance_transactions;
 use crate::types::page::From;
 use crate::types::{Currency, Id, PageRequest};
@@ -29,7 +30,7 @@ pub fn find_all(
 ) -> QueryResult<Vec<BalanceTransaction>> {
     balance_transactions::table
         .filter(balance_transactions::account_id.eq(account))
-        .filter(balance_transactions::id.eq_any(ids))
+        .filter(one_of!(balance_transactions::id, ids))
         .select(BalanceTransaction::as_select())
         .load(connection)
 }
@@ -59,17 +60,10 @@ pub fn list(
     }
     query = match filter.source {
         None => query,
-        // Each half of a condition has an index of its own.
-        Some(Source::Charge(id)) => {
-            let of_charge = balance_transactions::charge_id.eq(id);
-            let money_in = of_charge.and(balance_transactions::kind.eq("charge"));
-            query.filter(money_in.or(of_charge.and(balance_transactions::kind.eq_any(DISPUTES))))
-        }
-        Some(Source::Refund(id)) => {
-            let of_refund = balance_transactions::refund_id.eq(id);
-            let money_out = of_refund.and(balance_transactions::kind.eq("refund"));
-            query.filter(money_out.or(of_refund.and(balance_transactions::kind.eq("refund_failure"))))
-        }
+        Some(Source::Charge(id)) => query
+            .filter(balance_transactions::charge_id.eq(id))
+            .filter(balance_transactions::refund_id.is_null()),
+        Some(Source::Refund(id)) => query.filter(balance_transactions::refund_id.eq(id)),
     };
     match page.from() {
         From::Newest => query.order(balance_transactions::id.desc()).load(connection),

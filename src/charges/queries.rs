@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Charge, Filter, Status};
 use crate::auth::Account;
 use crate::balance::BalanceTransaction;
-use crate::db::{Part, Together};
+use crate::db::{Part, Together, one_of};
 use crate::events;
 use crate::schema::{balance_transactions, charges};
 use crate::types::page::From;
@@ -117,7 +117,7 @@ pub fn find_all(
 ) -> QueryResult<Vec<Charge>> {
     charges::table
         .filter(charges::account_id.eq(account))
-        .filter(charges::id.eq_any(ids))
+        .filter(one_of!(charges::id, ids))
         .select(Charge::as_select())
         .load(connection)
 }

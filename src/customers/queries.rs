@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::Customer;
 use crate::auth::Account;
-use crate::db::{Part, Together};
+use crate::db::{Part, Together, one_of};
 use crate::events;
 use crate::schema::customers;
 use crate::types::page::From;
@@ -59,7 +59,7 @@ pub fn find_all(
 ) -> QueryResult<Vec<Customer>> {
     customers::table
         .filter(customers::account_id.eq(account))
-        .filter(customers::id.eq_any(ids))
+        .filter(one_of!(customers::id, ids))
         .select(Customer::as_select())
         .load(connection)
 }

@@ -91,6 +91,25 @@ macro_rules! jsonb_column {
 }
 pub(crate) use jsonb_column;
 
+/// That a column is one of these ids. A single one is compared as such: the length of a list is not known to a plan that
+/// is kept for all values, and a plan for a long one may look at every row of the account.
+macro_rules! one_of {
+    ($table:ident::$column:ident, $ids:expr) => {
+        match $ids {
+            [id] => Box::new($table::$column.eq(id))
+                as Box<
+                    dyn diesel::BoxableExpression<
+                            $table::table,
+                            diesel::pg::Pg,
+                            SqlType = diesel::sql_types::Bool,
+                        > + '_,
+                >,
+            ids => Box::new($table::$column.eq_any(ids)),
+        }
+    };
+}
+pub(crate) use one_of;
+
 /// Writes `value` as `json`, whose binary form is the text.
 ///
 /// # Errors

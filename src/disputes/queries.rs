@@ -6,7 +6,7 @@ use super::{Dispute, Filter};
 use crate::auth::Account;
 use crate::balance::BalanceTransaction;
 use crate::charges::Charge;
-use crate::db::{Part, Together};
+use crate::db::{Part, Together, one_of};
 use crate::events;
 use crate::schema::{balance_transactions, charges, disputes};
 use crate::types::page::From;
@@ -111,7 +111,7 @@ pub fn find_all(
 ) -> QueryResult<Vec<Dispute>> {
     disputes::table
         .filter(disputes::account_id.eq(account))
-        .filter(disputes::id.eq_any(ids))
+        .filter(one_of!(disputes::id, ids))
         .select(Dispute::as_select())
         .load(connection)
 }
@@ -125,7 +125,8 @@ pub fn ledger(
     let of_charges: Vec<Id<Charge>> = disputes.iter().map(|dispute| dispute.charge_id).collect();
     balance_transactions::table
         .filter(balance_transactions::account_id.eq(account))
-        .filter(balance_transactions::charge_id.eq_any(of_charges))
+        .filter(one_of!(balance_transactions::charge_id, &of_charges[..]))
+        .filter(balance_transactions::refund_id.is_null())
         .filter(balance_transactions::kind.eq_any(["dispute", "dispute_reversal"]))
         .order(balance_transactions::id.asc())
         .select(BalanceTransaction::as_select())

@@ -4,11 +4,13 @@
 //! advisory lock is alone with its row, but for the sweeper, which deletes only what has expired.
 
 use chrono::{DateTime, Utc};
+use diesel::dsl::{AsSelect, SqlTypeOf};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::DatabaseErrorKind;
 use diesel::result::Error::DatabaseError;
-use diesel::sql_types::{BigInt, Bool};
+use diesel::sql_types::{BigInt, Binary, Bool, Nullable, Text};
 use sha2::{Digest, Sha256};
 
 use super::{Answer, Call, Claim, Fingerprint, fingerprint};
@@ -96,18 +98,49 @@ pub fn find_with_account(
     credentials: &Credentials,
     claim: &Claim,
 ) -> QueryResult<Option<(Id<Account>, Option<Record>)>> {
-    let of_this_claim = records::account_id
-        .eq(api_keys::account_id)
-        .and(records::source.eq(claim.source.as_str()))
-        .and(records::key.eq(claim.key.as_str()));
-    api_keys::table
-        .left_join(records::table.on(of_this_claim))
-        .filter(api_keys::secret_hash.eq(credentials.hash()))
-        .filter(api_keys::revoked_at.is_null())
-        .select((api_keys::account_id, Option::<Record>::as_select()))
-        .first(connection)
-        .optional()
+    AccountWithRecord { credentials, claim, record: Record::as_select() }.get_result(connection).optional()
 }
+
+/// `LATERAL`, which the DSL has no word for, leaves one way to the record: by its whole primary key. A plain join may be
+/// planned as a look at every record, and goes on so when there are many, since the statement stays prepared.
+struct AccountWithRecord<'a> {
+    credentials: &'a Credentials,
+    claim: &'a Claim,
+    record: AsSelect<Record, Pg>,
+}
+
+impl QueryFragment<Pg> for AccountWithRecord<'_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql(
+            "SELECT api_keys.account_id, idempotency_records.* FROM api_keys LEFT JOIN LATERAL (SELECT ",
+        );
+        self.record.walk_ast(out.reborrow())?;
+        out.push_sql(
+            " FROM idempotency_records WHERE idempotency_records.account_id = api_keys.account_id \
+             AND idempotency_records.source = ",
+        );
+        out.push_bind_param::<Text, _>(self.claim.source.as_str())?;
+        out.push_sql(" AND idempotency_records.key = ");
+        out.push_bind_param::<Text, _>(self.claim.key.as_str())?;
+        out.push_sql(" LIMIT 1) AS idempotency_records ON true WHERE api_keys.secret_hash = ");
+        out.push_bind_param::<Binary, _>(self.credentials.hash())?;
+        out.push_sql(" AND api_keys.revoked_at IS NULL");
+        Ok(())
+    }
+}
+
+/// Written out, because the derived one knows no lifetimes.
+impl QueryId for AccountWithRecord<'_> {
+    type QueryId = AccountWithRecord<'static>;
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl Query for AccountWithRecord<'_> {
+    type SqlType =
+        (SqlTypeOf<api_keys::account_id>, Nullable<SqlTypeOf<<Record as Selectable<Pg>>::SelectExpression>>);
+}
+
+impl RunQueryDsl<PgConnection> for AccountWithRecord<'_> {}
 
 /// The record of `claim`.
 ///

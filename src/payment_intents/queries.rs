@@ -11,7 +11,7 @@ use crate::auth::Account;
 use crate::balance::BalanceTransaction;
 use crate::charges::Charge;
 use crate::charges::queries::Capture;
-use crate::db::{Part, Together};
+use crate::db::{Part, Together, one_of};
 use crate::events;
 use crate::schema::{balance_transactions, charges, payment_intents};
 use crate::types::page::From;
@@ -152,7 +152,7 @@ pub fn find_all(
 ) -> QueryResult<Vec<PaymentIntent>> {
     payment_intents::table
         .filter(payment_intents::account_id.eq(account))
-        .filter(payment_intents::id.eq_any(ids))
+        .filter(one_of!(payment_intents::id, ids))
         .select(PaymentIntent::as_select())
         .load(connection)
 }

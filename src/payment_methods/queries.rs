@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::PaymentMethod;
 use crate::auth::Account;
 use crate::customers::Customer;
-use crate::db::{Part, Together};
+use crate::db::{Part, Together, one_of};
 use crate::events;
 use crate::schema::payment_methods;
 use crate::types::page::From;
@@ -75,7 +75,7 @@ pub fn find_all(
 ) -> QueryResult<Vec<PaymentMethod>> {
     payment_methods::table
         .filter(payment_methods::account_id.eq(account))
-        .filter(payment_methods::id.eq_any(ids))
+        .filter(one_of!(payment_methods::id, ids))
         .select(PaymentMethod::as_select())
         .load(connection)
 }

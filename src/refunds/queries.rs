@@ -8,7 +8,7 @@ use super::{Filter, Refund};
 use crate::auth::Account;
 use crate::balance::BalanceTransaction;
 use crate::charges::Charge;
-use crate::db::{Part, Together};
+use crate::db::{Part, Together, one_of};
 use crate::events;
 use crate::schema::{balance_transactions, refunds};
 use crate::types::page::From;
@@ -97,7 +97,7 @@ pub fn find_all(
 ) -> QueryResult<Vec<Refund>> {
     refunds::table
         .filter(refunds::account_id.eq(account))
-        .filter(refunds::id.eq_any(ids))
+        .filter(one_of!(refunds::id, ids))
         .select(Refund::as_select())
         .load(connection)
 }

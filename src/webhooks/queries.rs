@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::WebhookEndpoint;
 use crate::auth::Account;
+use crate::db::one_of;
 use crate::events::Event;
 use crate::schema::{accounts, webhook_attempts, webhook_deliveries, webhook_endpoints};
 use crate::types::page::From;
@@ -165,7 +166,7 @@ pub fn pending(
 ) -> QueryResult<Vec<(Id<Event>, i64)>> {
     webhook_deliveries::table
         .filter(webhook_deliveries::account_id.eq(account))
-        .filter(webhook_deliveries::event_id.eq_any(events))
+        .filter(one_of!(webhook_deliveries::event_id, events))
         .filter(webhook_deliveries::status.eq("pending"))
         .group_by(webhook_deliveries::event_id)
         .select((webhook_deliveries::event_id, diesel::dsl::count_star()))

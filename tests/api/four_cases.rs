@@ -181,7 +181,7 @@ const SAMPLERS: &[Sampler] = &[
 ];
 
 /// All samples.
-fn samplers() -> impl Iterator<Item = &'static Sampler> {
+pub fn samplers() -> impl Iterator<Item = &'static Sampler> {
     SAMPLERS.iter().chain(intent_samples::SAMPLERS)
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::web;
+use diesel::prelude::*;
 use oncepay::app::{self, Clock, Route, Shared, State};
 use oncepay::card_network::simulation;
 use oncepay::db::{Database, Options, Tx};
@@ -158,6 +159,22 @@ impl TestApp {
     /// What stands at a path.
     pub async fn read(&self, path: &str) -> Value {
         self.get(path).send().await.expect(200).body
+    }
+
+    /// How many blocks of tables and indexes one more such request looks at. The app needs to have one connection.
+    pub async fn blocks_of(&self, request: impl AsyncFnOnce()) -> i64 {
+        let reported = async || {
+            let report = self.state.database.run(|connection| {
+                diesel::sql_query("SELECT pg_stat_force_next_flush()")
+                    .execute(connection)
+                    .map_err(Error::from)
+            });
+            report.await.unwrap().unwrap();
+            self.database.blocks()
+        };
+        let before = reported().await;
+        request().await;
+        reported().await - before
     }
 
     /// Makes a charge of 10.00 usd, and gives its id.

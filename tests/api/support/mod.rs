@@ -27,7 +27,7 @@ pub use gate::Gate;
 pub use logged::logged;
 pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};
 pub use own_cluster::OwnCluster;
-pub use postgres::TestDatabase;
+pub use postgres::{TestDatabase, id_in_sql, id_of};
 pub use program::Program;
 pub use proxy::{Cut, Proxy, Traffic};
 pub use random::Random;

@@ -1,6 +1,7 @@
 //! One private cluster for all tests, and a database for each, made from a migrated template.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
@@ -74,6 +75,28 @@ impl TestDatabase {
         diesel::sql_query(statement).execute(&mut self.connect()).expect(statement);
     }
 
+    /// Adds copies of the oldest row of a table, under ids from [`id_in_sql`] of these numbers, which are older than all
+    /// others. `changed` lists what else is not the model's, as `'column', expression` for each; `n` is the number.
+    pub fn multiply(&self, table: &str, numbers: &Range<usize>, changed: &str) {
+        let Range { start, end } = numbers;
+        let id = id_in_sql("n");
+        let changed = if changed.is_empty() { String::new() } else { format!(", {changed}") };
+        self.execute(&format!(
+            "INSERT INTO {table} SELECT row.* FROM (SELECT * FROM {table} ORDER BY 1, 2 LIMIT 1) AS model \
+             CROSS JOIN generate_series({start}, {end} - 1) AS n \
+             CROSS JOIN LATERAL jsonb_populate_record(NULL::{table}, \
+             to_jsonb(model) || jsonb_build_object('id', {id}{changed})) AS row"
+        ));
+    }
+
+    /// How many blocks of tables and indexes were looked at, by all connections that have reported it.
+    pub fn blocks(&self) -> i64 {
+        self.number(
+            "SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::bigint AS number \
+             FROM pg_statio_user_tables",
+        )
+    }
+
     /// The one `text` that a statement selects.
     pub fn text(&self, statement: &str) -> String {
         self.texts(statement).pop().expect(statement)
@@ -129,6 +152,16 @@ impl TestDatabase {
         let report = self.audit();
         assert!(report.is_clean(), "{report}");
     }
+}
+
+/// The id of a row that [`TestDatabase::multiply`] made, in SQL.
+pub fn id_in_sql(number: &str) -> String {
+    format!("('0190' || lpad(to_hex({number}), 28, '0'))::uuid")
+}
+
+/// The same, as the API shows it.
+pub fn id_of(prefix: &str, number: usize) -> String {
+    format!("{prefix}_0190{number:028x}")
 }
 
 impl Drop for TestDatabase {
