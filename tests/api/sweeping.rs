@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::Utc;
 use diesel::connection::SimpleConnection;
 use oncepay::idempotency::sweep::batch;
+use oncepay::sweeper::sweep;
 
 use crate::support::{TestApp, fresh_key};
 
@@ -104,5 +105,27 @@ async fn the_sweeper_runs_by_itself() {
         .unwrap();
     sweeper.abort();
     assert_eq!(app.database.count("idempotency_records"), 1);
+    app.database.assert_clean();
+}
+
+#[tokio::test]
+async fn a_delivery_that_nobody_will_get_is_canceled_and_the_others_are_left_alone() {
+    let app = TestApp::spawn();
+    let endpoint = async || {
+        let form = "url=http://127.0.0.1:9/hook&enabled_events[]=customer.created";
+        app.submit("/v1/webhook_endpoints", form).await.expect(201).id().replacen("we_", "", 1)
+    };
+    let (deleted, disabled, alive) = (endpoint().await, endpoint().await, endpoint().await);
+    app.submit("/v1/customers", "").await.expect(201);
+    let of = |endpoint: &str| {
+        let status = "SELECT status AS text FROM webhook_deliveries WHERE endpoint_id = ";
+        app.database.text(&format!("{status}'{endpoint}'"))
+    };
+    assert_eq!(of(&deleted), "pending");
+    // As if both had committed just after the event saw them: over the API, deleting cancels what is pending.
+    app.database.execute(&format!("UPDATE webhook_endpoints SET deleted_at = now() WHERE id = '{deleted}'"));
+    app.database.execute(&format!("UPDATE webhook_endpoints SET disabled = true WHERE id = '{disabled}'"));
+    sweep(&app.state).await.expect("the sweeper works");
+    assert_eq!([of(&deleted), of(&disabled), of(&alive)], ["canceled", "canceled", "pending"]);
     app.database.assert_clean();
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use oncepay::faults::{Faults, Point};
+use reqwest::Method;
 
 use crate::support::{Manner, Receiver, TestApp, Worker, WorkerProcess, eventually, fresh_key};
 
@@ -176,4 +177,33 @@ async fn however_many_endpoints_are_dead_the_good_one_gets_its_events() {
     app.post("/v1/customers").key(&fresh_key()).form("").send().await.expect(201);
     eventually("all events", || good.count() == 41);
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn an_endpoint_finds_a_place_though_there_are_more_silent_ones_than_could_fill_all_places() {
+    let app = TestApp::spawn();
+    // 60 endpoints of 8 places each would hold 480, and there are 256.
+    let silent = Receiver::start(|_| Manner::Never);
+    for _ in 0..4 {
+        let account = app.database.other_account();
+        let post = async |path: &str, form: &str| {
+            app.call_as(&account, Method::POST, path).key(&fresh_key()).form(form).send().await.expect(201)
+        };
+        for _ in 0..15 {
+            post("/v1/webhook_endpoints", &format!("url={}&enabled_events[]=*", silent.url())).await;
+        }
+        for _ in 0..8 {
+            post("/v1/customers", "").await;
+        }
+    }
+    let good = Receiver::good();
+    good.subscribe(&app, "*").await;
+    let _worker = Worker::start(&app);
+    // 16 of them get 8 each, and from then on each of the others gets one.
+    eventually("the silent ones have all they may", || silent.count() >= 128);
+    let begun = Instant::now();
+    cause_events(&app, 1).await;
+    eventually("the event", || good.count() == 1);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(silent.count() < 256, "the silent ones have {} places", silent.count());
 }
