@@ -7,6 +7,7 @@
 //!
 //! A handler that writes asks for [`Tx`], one that reads asks for [`Db`]. Neither knows of keys.
 
+mod column;
 pub mod migrate;
 mod statement;
 mod tx;
@@ -22,8 +23,10 @@ use diesel::prelude::*;
 use diesel::r2d2::{ConnectionManager, CustomizeConnection, Pool};
 use tokio::sync::{Semaphore, oneshot};
 
-pub use statement::{Part, Together, read_jsonb, write_json, write_jsonb};
-pub(crate) use statement::{jsonb_column, one_of};
+pub(crate) use column::{jsonb_column, text_column};
+pub use column::{read_jsonb, write_json, write_jsonb};
+pub(crate) use statement::one_of;
+pub use statement::{Part, Together};
 pub use tx::{Db, Tx};
 
 use crate::error::Error;

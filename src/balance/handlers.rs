@@ -1,6 +1,6 @@
 use actix_web::web::{self, Path};
 
-use super::{BalanceTransaction, Filter, Source};
+use super::{BalanceTransaction, Filter, Movement, Source};
 use crate::app::Route;
 use crate::balance;
 use crate::charges::Charge;
@@ -36,7 +36,7 @@ impl Parameters for ListTransactions {
         }
         let filter = Filter {
             currency: params.take("currency")?,
-            kind: params.take("type")?,
+            movements: params.take::<String>("type")?.map(|wire_type| Movement::of_type(&wire_type)),
             source: params.take("source")?,
         };
         Ok(Self { page, cursor, filter })

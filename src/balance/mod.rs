@@ -8,13 +8,17 @@ pub mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
+use diesel::deserialize::FromSqlRow;
+use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::sql_types::Text;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::auth::Account;
 use crate::charges::{self, Charge};
+use crate::db::text_column;
 use crate::disputes::Dispute;
 use crate::error::Error;
 use crate::refunds::{self, Refund};
@@ -30,7 +34,7 @@ pub struct BalanceTransaction {
     pub account_id: Id<Account>,
     pub id: Id<BalanceTransaction>,
     pub request_id: Id<Request>,
-    pub kind: String,
+    pub kind: Movement,
     pub charge_id: Id<Charge>,
     pub refund_id: Option<Id<Refund>>,
     /// Signed, in minor units: what came in is positive.
@@ -48,13 +52,30 @@ impl Kind for BalanceTransaction {
 #[derive(Debug, Default)]
 pub struct Filter {
     pub currency: Option<Currency>,
-    pub kind: Option<String>,
+    pub movements: Option<Vec<Movement>>,
     pub source: Option<Source>,
 }
 
-/// The type that rows of disputes have on the wire, and their kinds.
-const ADJUSTMENT: &str = "adjustment";
-const DISPUTES: [&str; 2] = ["dispute", "dispute_reversal"];
+/// Why money moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Text)]
+pub enum Movement {
+    Charge,
+    Refund,
+    /// A refund came back.
+    RefundFailure,
+    Dispute,
+    /// A dispute was won.
+    DisputeReversal,
+}
+
+text_column!(Movement {
+    Charge => "charge",
+    Refund => "refund",
+    RefundFailure => "refund_failure",
+    Dispute => "dispute",
+    DisputeReversal => "dispute_reversal",
+});
 
 /// What moved the money.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +96,7 @@ pub fn money_in(
         account_id: cause.account,
         id,
         request_id: cause.request_id,
-        kind: "charge".to_owned(),
+        kind: Movement::Charge,
         charge_id: charge,
         refund_id: None,
         amount: amount.minor(),
@@ -90,7 +111,7 @@ pub fn money_out(cause: &Cause, refund: &Refund) -> BalanceTransaction {
         account_id: cause.account,
         id: refund.balance_transaction_id,
         request_id: cause.request_id,
-        kind: "refund".to_owned(),
+        kind: Movement::Refund,
         charge_id: refund.charge_id,
         refund_id: Some(refund.id),
         amount: -refund.amount.minor(),
@@ -103,19 +124,19 @@ pub fn money_out(cause: &Cause, refund: &Refund) -> BalanceTransaction {
 pub fn money_again(cause: &Cause, id: Id<BalanceTransaction>, refund: &Refund) -> BalanceTransaction {
     BalanceTransaction {
         id,
-        kind: "refund_failure".to_owned(),
+        kind: Movement::RefundFailure,
         amount: refund.amount.minor(),
         ..money_out(cause, refund)
     }
 }
 
 /// A row of a dispute: money taken, or given back.
-pub fn dispute(cause: &Cause, dispute: &Dispute, kind: &str, amount: i64) -> BalanceTransaction {
+pub fn dispute(cause: &Cause, dispute: &Dispute, kind: Movement, amount: i64) -> BalanceTransaction {
     BalanceTransaction {
         account_id: cause.account,
         id: cause.new_id(),
         request_id: cause.request_id,
-        kind: kind.to_owned(),
+        kind,
         charge_id: dispute.charge_id,
         refund_id: None,
         amount,
@@ -183,12 +204,22 @@ pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid])
     Ok(queries::find_all(connection, account, ids)?.iter().map(BalanceTransaction::shape).collect())
 }
 
-impl BalanceTransaction {
-    /// Stripe's word for what moved the money: all that disputes move is an adjustment.
-    fn wire_type(&self) -> &str {
-        if DISPUTES.contains(&&*self.kind) { ADJUSTMENT } else { &self.kind }
+impl Movement {
+    /// The type that Stripe gives its row: all that disputes move is an adjustment.
+    fn wire_type(self) -> &'static str {
+        match self {
+            Movement::Dispute | Movement::DisputeReversal => "adjustment",
+            other => other.as_str(),
+        }
     }
 
+    /// All of a type on the wire; none, if Stripe has the type and this service never moves money so.
+    pub fn of_type(wire_type: &str) -> Vec<Movement> {
+        Movement::ALL.iter().copied().filter(|movement| movement.wire_type() == wire_type).collect()
+    }
+}
+
+impl BalanceTransaction {
     pub fn shape(&self) -> Value {
         let source = self.refund_id.map_or(self.charge_id.to_string(), |refund| refund.to_string());
         json!({
@@ -207,7 +238,7 @@ impl BalanceTransaction {
             "reporting_category": self.kind,
             "source": source,
             "status": "available",
-            "type": self.wire_type(),
+            "type": self.kind.wire_type(),
         })
     }
 }

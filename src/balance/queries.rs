@@ -4,7 +4,7 @@ use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 use uuid::Uuid;
 
-use super::{ADJUSTMENT, BalanceTransaction, DISPUTES, Filter, Source};
+use super::{BalanceTransaction, Filter, Source};
 use crate::auth::Account;
 use crate::db::one_of;
 use crate::schema::balance_transactions;
@@ -51,12 +51,8 @@ pub fn list(
     if let Some(currency) = filter.currency {
         query = query.filter(balance_transactions::currency.eq(currency));
     }
-    if let Some(kind) = &filter.kind {
-        query = if kind == ADJUSTMENT {
-            query.filter(balance_transactions::kind.eq_any(DISPUTES))
-        } else {
-            query.filter(balance_transactions::kind.eq(kind))
-        };
+    if let Some(movements) = &filter.movements {
+        query = query.filter(one_of!(balance_transactions::kind, &movements[..]));
     }
     query = match filter.source {
         None => query,

@@ -127,7 +127,7 @@ pub fn will_close(
         "dispute": dispute.id,
         "charge": dispute.charge_id,
         "reason": dispute.reason,
-        "inquiry": dispute.status.starts_with("warning"),
+        "inquiry": dispute.is_inquiry(),
         "outcome": outcome,
     });
     note(connection, cause, "dispute.closed", &data)

@@ -13,11 +13,10 @@ pub mod queries;
 
 use chrono::{DateTime, Duration, Utc};
 use diesel::QueryResult;
-use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::deserialize::FromSqlRow;
 use diesel::expression::AsExpression;
-use diesel::pg::{Pg, PgConnection, PgValue};
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Text;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -26,6 +25,7 @@ use crate::auth::Account;
 use crate::balance::{self, BalanceTransaction};
 use crate::card_network::{self, Decline, Outcome, simulation};
 use crate::customers::{self, Customer};
+use crate::db::text_column;
 use crate::error::Error;
 use crate::payment_intents::{self, PaymentIntent};
 use crate::payment_methods::{self, CardSnapshot, PaymentMethod};
@@ -88,6 +88,13 @@ pub enum Status {
     /// Declined; nothing moved.
     Failed,
 }
+
+text_column!(Status {
+    Authorised => "authorised",
+    Captured => "captured",
+    Released => "released",
+    Failed => "failed",
+});
 
 /// What a charge is asked to be.
 pub struct CreateCharge {
@@ -617,34 +624,4 @@ fn outcome_shape(decline: Option<Decline>) -> Value {
         "seller_message": seller_message,
         "type": outcome_type,
     })
-}
-
-impl Status {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Authorised => "authorised",
-            Status::Captured => "captured",
-            Status::Released => "released",
-            Status::Failed => "failed",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Status::Authorised, Status::Captured, Status::Released, Status::Failed]
-            .into_iter()
-            .find(|status| status.as_str() == text)
-    }
-}
-
-impl ToSql<Text, Pg> for Status {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        ToSql::<Text, Pg>::to_sql(self.as_str(), &mut out.reborrow())
-    }
-}
-
-impl FromSql<Text, Pg> for Status {
-    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
-        let text = <String as FromSql<Text, Pg>>::from_sql(value)?;
-        Self::parse(&text).ok_or_else(|| format!("not a status of a charge: {text:?}").into())
-    }
 }

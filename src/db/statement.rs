@@ -1,14 +1,8 @@
-//! Several statements in one round trip, and JSON columns.
+//! Several statements in one round trip, and conditions that PostgreSQL plans well.
 
-use std::io::Write;
-
-use diesel::deserialize;
-use diesel::pg::{Pg, PgConnection, PgValue};
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
-use diesel::serialize::{self, IsNull, Output};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 /// `WITH a AS (…), b AS (…) …`: one round trip and one snapshot for statements that do not read each other's
 /// rows. Foreign keys among them are checked when all of it is done.
@@ -61,36 +55,6 @@ impl<Parts: QueryFragment<Pg>, Last: QueryFragment<Pg>> QueryFragment<Pg> for To
 
 impl<Parts, Last> RunQueryDsl<PgConnection> for Together<Parts, Last> {}
 
-/// Writes `value` as `jsonb`, whose binary form is a version byte and the text.
-///
-/// # Errors
-/// What serializing or the buffer reports.
-pub fn write_jsonb(value: &impl Serialize, out: &mut Output<'_, '_, Pg>) -> serialize::Result {
-    out.write_all(&[1])?;
-    write_json(value, out)
-}
-
-/// Makes a type of serde a column of `jsonb`.
-macro_rules! jsonb_column {
-    ($column:ty) => {
-        impl diesel::serialize::ToSql<diesel::sql_types::Jsonb, diesel::pg::Pg> for $column {
-            fn to_sql<'b>(
-                &'b self,
-                out: &mut diesel::serialize::Output<'b, '_, diesel::pg::Pg>,
-            ) -> diesel::serialize::Result {
-                $crate::db::write_jsonb(self, out)
-            }
-        }
-
-        impl diesel::deserialize::FromSql<diesel::sql_types::Jsonb, diesel::pg::Pg> for $column {
-            fn from_sql(value: diesel::pg::PgValue<'_>) -> diesel::deserialize::Result<Self> {
-                $crate::db::read_jsonb(value)
-            }
-        }
-    };
-}
-pub(crate) use jsonb_column;
-
 /// That a column is one of these ids. A single one is compared as such: the length of a list is not known to a plan that
 /// is kept for all values, and a plan for a long one may look at every row of the account.
 macro_rules! one_of {
@@ -109,23 +73,3 @@ macro_rules! one_of {
     };
 }
 pub(crate) use one_of;
-
-/// Writes `value` as `json`, whose binary form is the text.
-///
-/// # Errors
-/// What serializing or the buffer reports.
-pub fn write_json(value: &impl Serialize, out: &mut Output<'_, '_, Pg>) -> serialize::Result {
-    serde_json::to_writer(out, value)?;
-    Ok(IsNull::No)
-}
-
-/// Reads what [`write_jsonb`] wrote.
-///
-/// # Errors
-/// Another version of the form, or JSON of another shape.
-pub fn read_jsonb<T: DeserializeOwned>(value: PgValue<'_>) -> deserialize::Result<T> {
-    match value.as_bytes() {
-        [1, text @ ..] => Ok(serde_json::from_slice(text)?),
-        _ => Err("an unknown form of jsonb".into()),
-    }
-}

@@ -13,15 +13,19 @@ mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
+use diesel::deserialize::FromSqlRow;
+use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::sql_types::Text;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::auth::Account;
-use crate::balance::{self, BalanceTransaction};
+use crate::balance::{self, BalanceTransaction, Movement};
 use crate::card_network::simulation;
 use crate::charges::{self, Charge};
+use crate::db::text_column;
 use crate::error::Error;
 use crate::payment_intents::{self, PaymentIntent};
 use crate::schema::disputes;
@@ -39,7 +43,7 @@ pub struct Dispute {
     pub request_id: Id<Request>,
     pub charge_id: Id<Charge>,
     pub payment_intent_id: Option<Id<PaymentIntent>>,
-    pub status: String,
+    pub status: Status,
     pub amount: i64,
     pub currency: Currency,
     pub reason: String,
@@ -53,6 +57,29 @@ impl Kind for Dispute {
     const PREFIX: &'static str = "dp";
     const NOUN: &'static str = "dispute";
 }
+
+/// Where a dispute stands: the table above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Text)]
+pub enum Status {
+    WarningNeedsResponse,
+    WarningUnderReview,
+    WarningClosed,
+    NeedsResponse,
+    UnderReview,
+    Won,
+    Lost,
+}
+
+text_column!(Status {
+    WarningNeedsResponse => "warning_needs_response",
+    WarningUnderReview => "warning_under_review",
+    WarningClosed => "warning_closed",
+    NeedsResponse => "needs_response",
+    UnderReview => "under_review",
+    Won => "won",
+    Lost => "lost",
+});
 
 /// What the network says of a dispute, each time it speaks of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +143,7 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
         request_id: cause.request_id,
         charge_id: charge.id,
         payment_intent_id: charge.payment_intent_id,
-        status: if claim.is_inquiry { "warning_needs_response" } else { "needs_response" }.to_owned(),
+        status: if claim.is_inquiry { Status::WarningNeedsResponse } else { Status::NeedsResponse },
         amount,
         currency: charge.currency,
         reason: claim.reason,
@@ -125,7 +152,8 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
         metadata: Metadata::default(),
         created_at: cause.now,
     };
-    let withdrawal = (!claim.is_inquiry).then(|| balance::dispute(cause, &dispute, "dispute", -amount));
+    let withdrawal =
+        (!claim.is_inquiry).then(|| balance::dispute(cause, &dispute, Movement::Dispute, -amount));
     queries::insert(connection, cause, &dispute, withdrawal.as_ref())?;
     Ok(dispute)
 }
@@ -167,13 +195,13 @@ fn close_with(
         return Ok(dispute);
     }
     let (status, gives_back) = match verdict {
-        _ if dispute.is_inquiry() => ("warning_closed", false),
-        Verdict::Won => ("won", true),
-        Verdict::Lost => ("lost", false),
+        _ if dispute.is_inquiry() => (Status::WarningClosed, false),
+        Verdict::Won => (Status::Won, true),
+        Verdict::Lost => (Status::Lost, false),
     };
-    let dispute = Dispute { status: status.to_owned(), ..dispute };
+    let dispute = Dispute { status, ..dispute };
     let reinstated =
-        gives_back.then(|| balance::dispute(cause, &dispute, "dispute_reversal", dispute.amount));
+        gives_back.then(|| balance::dispute(cause, &dispute, Movement::DisputeReversal, dispute.amount));
     queries::close(connection, cause, &dispute, reinstated.as_ref())?;
     Ok(dispute)
 }
@@ -199,8 +227,7 @@ pub fn update(
     }
     if submits && dispute.has_evidence() {
         dispute.submissions += 1;
-        dispute.status =
-            if dispute.is_inquiry() { "warning_under_review" } else { "under_review" }.to_owned();
+        dispute.status = if dispute.is_inquiry() { Status::WarningUnderReview } else { Status::UnderReview };
         let verdict = match dispute.evidence["uncategorized_text"].as_str() {
             Some("winning_evidence") => Some(Verdict::Won),
             Some("losing_evidence") => Some(Verdict::Lost),
@@ -284,17 +311,19 @@ fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Disput
 }
 
 impl Dispute {
-    fn is_inquiry(&self) -> bool {
-        self.status.starts_with("warning")
+    /// Only a question yet: no money has moved.
+    pub fn is_inquiry(&self) -> bool {
+        use Status::{WarningClosed, WarningNeedsResponse, WarningUnderReview};
+        matches!(self.status, WarningNeedsResponse | WarningUnderReview | WarningClosed)
     }
 
     fn is_open(&self) -> bool {
-        !matches!(self.status.as_str(), "won" | "lost" | "warning_closed")
+        !matches!(self.status, Status::Won | Status::Lost | Status::WarningClosed)
     }
 
     /// Only while the money is the account's.
     fn is_refundable(&self) -> bool {
-        self.is_inquiry() || self.status == "won"
+        self.is_inquiry() || self.status == Status::Won
     }
 
     /// What was unset again is none.
@@ -308,7 +337,7 @@ impl Dispute {
         }
         Err(Error::NotAllowedNow {
             code: None,
-            message: format!("Dispute {} is closed: its status is {}.", self.id, self.status),
+            message: format!("Dispute {} is closed: its status is {}.", self.id, self.status.as_str()),
             param: None,
         })
     }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{Dispute, Filter};
 use crate::auth::Account;
-use crate::balance::BalanceTransaction;
+use crate::balance::{BalanceTransaction, Movement};
 use crate::charges::Charge;
 use crate::db::{Part, Together, one_of};
 use crate::events;
@@ -45,7 +45,7 @@ pub fn close(
     rows.extend(reinstated.cloned());
     let shape = dispute.shape(&rows);
     let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id)))
-        .set(disputes::status.eq(&dispute.status));
+        .set(disputes::status.eq(dispute.status));
     let update = Part::new("dispute", update);
     let Some(reinstated) = reinstated else {
         let events = events::of(cause, &[("charge.dispute.closed", &shape)]);
@@ -61,7 +61,7 @@ pub fn close(
 pub fn update(connection: &mut PgConnection, cause: &Cause, dispute: &Dispute) -> QueryResult<()> {
     let shape = dispute.shape(&ledger(connection, dispute.account_id, std::slice::from_ref(dispute))?);
     let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id))).set((
-        disputes::status.eq(&dispute.status),
+        disputes::status.eq(dispute.status),
         disputes::evidence.eq(&dispute.evidence),
         disputes::submissions.eq(dispute.submissions),
         disputes::metadata.eq(&dispute.metadata),
@@ -127,7 +127,7 @@ pub fn ledger(
         .filter(balance_transactions::account_id.eq(account))
         .filter(one_of!(balance_transactions::charge_id, &of_charges[..]))
         .filter(balance_transactions::refund_id.is_null())
-        .filter(balance_transactions::kind.eq_any(["dispute", "dispute_reversal"]))
+        .filter(balance_transactions::kind.eq_any([Movement::Dispute, Movement::DisputeReversal]))
         .order(balance_transactions::id.asc())
         .select(BalanceTransaction::as_select())
         .load(connection)

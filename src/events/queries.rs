@@ -12,6 +12,7 @@ use crate::schema::{events, webhook_deliveries};
 use crate::types::cause::Request;
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
+use crate::webhooks;
 
 /// The events of one effect and their deliveries to the endpoints that want them: the end of a
 /// [`crate::db::Together`], whose list of statements it goes on with. It is one text for any number of events, so that
@@ -105,7 +106,7 @@ pub fn list(
     let undelivered = webhook_deliveries::table
         .filter(webhook_deliveries::account_id.eq(events::account_id))
         .filter(webhook_deliveries::event_id.eq(events::id))
-        .filter(webhook_deliveries::status.eq_any(["pending", "failed"]));
+        .filter(webhook_deliveries::status.eq_any([webhooks::Status::Pending, webhooks::Status::Failed]));
     query = match filter.is_delivered {
         None => query,
         Some(true) => query.filter(not(exists(undelivered))),

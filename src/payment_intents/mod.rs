@@ -730,7 +730,7 @@ impl PaymentIntent {
             "shipping": self.shipping,
             "statement_descriptor": self.statement_descriptor,
             "statement_descriptor_suffix": self.statement_descriptor_suffix,
-            "status": self.status.as_str(),
+            "status": self.status,
             "transfer_data": null,
             "transfer_group": null,
         })

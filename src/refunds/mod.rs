@@ -5,16 +5,20 @@ mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
+use diesel::deserialize::FromSqlRow;
+use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::sql_types::Text;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::auth::Account;
 use crate::balance::{self, BalanceTransaction};
 use crate::card_network::{self, simulation};
-use crate::charges::{self, Charge, Status};
+use crate::charges::{self, Charge};
 use crate::customers::Customer;
+use crate::db::text_column;
 use crate::disputes;
 use crate::error::Error;
 use crate::payment_intents::{self, PaymentIntent};
@@ -34,7 +38,7 @@ pub struct Refund {
     pub request_id: Id<Request>,
     pub charge_id: Id<Charge>,
     pub payment_intent_id: Option<Id<PaymentIntent>>,
-    pub status: String,
+    pub status: Status,
     pub amount: Amount,
     pub currency: Currency,
     pub customer_id: Option<Id<Customer>>,
@@ -51,6 +55,19 @@ impl Kind for Refund {
     const PREFIX: &'static str = "re";
     const NOUN: &'static str = "refund";
 }
+
+/// Whether the money has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Text)]
+pub enum Status {
+    /// On its way; the card network will say how it went.
+    Pending,
+    Succeeded,
+    /// It came back to the account.
+    Failed,
+}
+
+text_column!(Status { Pending => "pending", Succeeded => "succeeded", Failed => "failed" });
 
 /// What a refund is asked to be.
 pub struct CreateRefund {
@@ -102,7 +119,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
         request_id: cause.request_id,
         charge_id: charge.id,
         payment_intent_id: charge.payment_intent_id,
-        status: if at_once { "succeeded" } else { "pending" }.to_owned(),
+        status: if at_once { Status::Succeeded } else { Status::Pending },
         amount,
         currency: charge.currency,
         customer_id: charge.customer_id,
@@ -125,10 +142,10 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
 /// No such refund.
 pub fn settle(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>) -> Result<Refund, Error> {
     let (refund, _) = lock_with_charge(connection, cause, id)?;
-    if refund.status != "pending" {
+    if refund.status != Status::Pending {
         return Ok(refund);
     }
-    let refund = Refund { status: "succeeded".to_owned(), ..refund };
+    let refund = Refund { status: Status::Succeeded, ..refund };
     queries::update_status(connection, cause, &refund)?;
     Ok(refund)
 }
@@ -139,12 +156,12 @@ pub fn settle(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>) -> R
 /// No such refund.
 pub fn fail(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>) -> Result<Refund, Error> {
     let (refund, charge) = lock_with_charge(connection, cause, id)?;
-    if refund.status == "failed" {
+    if refund.status == Status::Failed {
         return Ok(refund);
     }
     let movement = balance::money_again(cause, cause.new_id(), &refund);
     let refund =
-        Refund { status: "failed".to_owned(), failure_balance_transaction_id: Some(movement.id), ..refund };
+        Refund { status: Status::Failed, failure_balance_transaction_id: Some(movement.id), ..refund };
     let charge = charge.refund_failed(refund.amount);
     queries::update_failed(connection, cause, &refund, &movement, &charge)?;
     Ok(refund)
@@ -165,16 +182,17 @@ fn lock_with_charge(
 
 /// `param` is what the charge was named by.
 fn amount_to_refund(charge: &Charge, asked: Option<i64>, param: &'static str) -> Result<Amount, Error> {
-    match charge.status {
-        Status::Captured => {}
-        Status::Authorised | Status::Released | Status::Failed => {
-            let why = if charge.status == Status::Failed { "failed" } else { "has not been captured" };
-            return Err(Error::NotAllowedNow {
-                code: None,
-                message: format!("Charge {} {why}, so there is nothing to refund.", charge.id),
-                param: Some(param),
-            });
-        }
+    let obstacle = match charge.status {
+        charges::Status::Captured => None,
+        charges::Status::Authorised | charges::Status::Released => Some("has not been captured"),
+        charges::Status::Failed => Some("failed"),
+    };
+    if let Some(obstacle) = obstacle {
+        return Err(Error::NotAllowedNow {
+            code: None,
+            message: format!("Charge {} {obstacle}, so there is nothing to refund.", charge.id),
+            param: Some(param),
+        });
     }
     let left = charge.refundable();
     if left == 0 {

@@ -34,7 +34,7 @@ pub fn insert(
 /// Stores that a refund has arrived, with its event.
 pub fn update_status(connection: &mut PgConnection, cause: &Cause, refund: &Refund) -> QueryResult<()> {
     let update = diesel::update(refunds::table.find((refund.account_id, refund.id)))
-        .set(refunds::status.eq(&refund.status));
+        .set(refunds::status.eq(refund.status));
     let shape = refund.shape();
     let events = events::of(cause, &[("refund.updated", &shape)]);
     Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
@@ -49,7 +49,7 @@ pub fn update_failed(
     charge: &Charge,
 ) -> QueryResult<()> {
     let update = diesel::update(refunds::table.find((refund.account_id, refund.id))).set((
-        refunds::status.eq(&refund.status),
+        refunds::status.eq(refund.status),
         refunds::failure_balance_transaction_id.eq(refund.failure_balance_transaction_id),
     ));
     let ledger = diesel::insert_into(balance_transactions::table).values(movement);

@@ -13,7 +13,7 @@ use reqwest::redirect;
 use tokio::sync::mpsc;
 
 use super::queries::{self, Attempt, Leased};
-use super::{WebhookEndpoint, signature, target};
+use super::{Status, WebhookEndpoint, signature, target};
 use crate::app::State;
 use crate::error::Error;
 use crate::types::Id;
@@ -232,9 +232,9 @@ async fn send(
     };
     let is_delivered = ended.status_code.is_some_and(|status| (200..300).contains(&status));
     let (status, next) = match state.webhooks.schedule.next(delivery.attempts, now) {
-        _ if is_delivered => ("delivered", now),
-        Some(next) => ("pending", next),
-        None => ("failed", now),
+        _ if is_delivered => (Status::Delivered, now),
+        Some(next) => (Status::Pending, next),
+        None => (Status::Failed, now),
     };
     let number = delivery.attempts;
     let work = move |connection: &mut diesel::pg::PgConnection| {

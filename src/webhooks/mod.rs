@@ -19,11 +19,15 @@ pub mod target;
 use std::collections::HashMap;
 
 use chrono::{DateTime, Duration, Utc};
+use diesel::deserialize::FromSqlRow;
+use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::sql_types::Text;
 use serde_json::{Value, json};
 
 use crate::auth::Account;
+use crate::db::text_column;
 use crate::error::Error;
 use crate::events::{self, Event};
 use crate::schema::webhook_endpoints;
@@ -69,6 +73,23 @@ impl Kind for WebhookEndpoint {
     const PREFIX: &'static str = "we";
     const NOUN: &'static str = "webhook endpoint";
 }
+
+/// Where a delivery stands: the table above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Text)]
+pub enum Status {
+    Pending,
+    Delivered,
+    Failed,
+    Canceled,
+}
+
+text_column!(Status {
+    Pending => "pending",
+    Delivered => "delivered",
+    Failed => "failed",
+    Canceled => "canceled",
+});
 
 /// How webhooks are sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -253,7 +274,7 @@ pub fn deliveries(connection: &mut PgConnection, cause: &Cause, event: &str) -> 
             .filter(|attempt| attempt.endpoint_id == delivery.endpoint_id)
             .map(queries::Attempt::shape)
             .collect();
-        let next = (delivery.status == "pending").then(|| delivery.next_attempt_at.timestamp());
+        let next = (delivery.status == Status::Pending).then(|| delivery.next_attempt_at.timestamp());
         json!({
             "object": "webhook_delivery",
             "attempts": own,

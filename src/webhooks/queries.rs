@@ -5,7 +5,7 @@ use diesel::sql_types::{Array, BigInt, Int2, Int4, Nullable, Text, Timestamptz, 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::WebhookEndpoint;
+use super::{Status, WebhookEndpoint};
 use crate::auth::Account;
 use crate::db::one_of;
 use crate::events::Event;
@@ -18,7 +18,7 @@ use crate::types::{Cause, Id, PageRequest};
 #[diesel(table_name = webhook_deliveries, check_for_backend(Pg))]
 pub struct Delivery {
     pub endpoint_id: Id<WebhookEndpoint>,
-    pub status: String,
+    pub status: Status,
     pub next_attempt_at: DateTime<Utc>,
 }
 
@@ -167,7 +167,7 @@ pub fn pending(
     webhook_deliveries::table
         .filter(webhook_deliveries::account_id.eq(account))
         .filter(one_of!(webhook_deliveries::event_id, events))
-        .filter(webhook_deliveries::status.eq("pending"))
+        .filter(webhook_deliveries::status.eq(Status::Pending))
         .group_by(webhook_deliveries::event_id)
         .select((webhook_deliveries::event_id, diesel::dsl::count_star()))
         .load(connection)
@@ -179,9 +179,9 @@ pub fn cancel_deliveries(connection: &mut PgConnection, endpoint: &WebhookEndpoi
         webhook_deliveries::table
             .filter(webhook_deliveries::account_id.eq(endpoint.account_id))
             .filter(webhook_deliveries::endpoint_id.eq(endpoint.id))
-            .filter(webhook_deliveries::status.eq("pending")),
+            .filter(webhook_deliveries::status.eq(Status::Pending)),
     )
-    .set(webhook_deliveries::status.eq("canceled"))
+    .set(webhook_deliveries::status.eq(Status::Canceled))
     .execute(connection)
     .map(drop)
 }
@@ -291,7 +291,7 @@ pub fn record(
     connection: &mut PgConnection,
     attempt: &Attempt,
     number: i32,
-    status: &str,
+    status: Status,
     next_attempt_at: DateTime<Utc>,
 ) -> QueryResult<()> {
     diesel::sql_query(

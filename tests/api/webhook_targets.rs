@@ -155,6 +155,8 @@ async fn a_server_sends_by_itself_unless_it_is_told_not_to_and_then_a_worker_doe
         tokio::time::sleep(Duration::from_millis(700)).await;
         assert_eq!(receiver.count(), 0);
         let worker = WorkerProcess::start(&app.database, &environment);
+        attempted(&app, 1).await;
+        // The first look may have met the delivery as it was before the attempt, and the attempt; this one does not.
         let delivery = attempted(&app, 1).await.remove(0);
         if delivery["attempts"].as_array().unwrap().len() == 1 {
             let next = delivery["next_attempt"].as_i64().unwrap();

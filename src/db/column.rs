@@ -1,0 +1,101 @@
+//! Columns whose type is ours: texts of an enum, and JSON.
+
+use std::io::Write;
+
+use diesel::deserialize;
+use diesel::pg::{Pg, PgValue};
+use diesel::serialize::{self, IsNull, Output};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Makes an enum a column of `text`, and a text on the wire: each variant with its one word.
+macro_rules! text_column {
+    ($column:ty { $($variant:ident => $text:literal),+ $(,)? }) => {
+        impl $column {
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text),+
+                }
+            }
+        }
+
+        impl serde::Serialize for $column {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl diesel::serialize::ToSql<diesel::sql_types::Text, diesel::pg::Pg> for $column {
+            fn to_sql<'b>(
+                &'b self,
+                out: &mut diesel::serialize::Output<'b, '_, diesel::pg::Pg>,
+            ) -> diesel::serialize::Result {
+                diesel::serialize::ToSql::<diesel::sql_types::Text, diesel::pg::Pg>::to_sql(
+                    self.as_str(),
+                    &mut out.reborrow(),
+                )
+            }
+        }
+
+        impl diesel::deserialize::FromSql<diesel::sql_types::Text, diesel::pg::Pg> for $column {
+            fn from_sql(value: diesel::pg::PgValue<'_>) -> diesel::deserialize::Result<Self> {
+                let text = std::str::from_utf8(value.as_bytes())?;
+                let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
+                known.ok_or_else(|| format!("not a {}: {text:?}", stringify!($column)).into())
+            }
+        }
+    };
+}
+pub(crate) use text_column;
+
+/// Writes `value` as `jsonb`, whose binary form is a version byte and the text.
+///
+/// # Errors
+/// What serializing or the buffer reports.
+pub fn write_jsonb(value: &impl Serialize, out: &mut Output<'_, '_, Pg>) -> serialize::Result {
+    out.write_all(&[1])?;
+    write_json(value, out)
+}
+
+/// Makes a type of serde a column of `jsonb`.
+macro_rules! jsonb_column {
+    ($column:ty) => {
+        impl diesel::serialize::ToSql<diesel::sql_types::Jsonb, diesel::pg::Pg> for $column {
+            fn to_sql<'b>(
+                &'b self,
+                out: &mut diesel::serialize::Output<'b, '_, diesel::pg::Pg>,
+            ) -> diesel::serialize::Result {
+                $crate::db::write_jsonb(self, out)
+            }
+        }
+
+        impl diesel::deserialize::FromSql<diesel::sql_types::Jsonb, diesel::pg::Pg> for $column {
+            fn from_sql(value: diesel::pg::PgValue<'_>) -> diesel::deserialize::Result<Self> {
+                $crate::db::read_jsonb(value)
+            }
+        }
+    };
+}
+pub(crate) use jsonb_column;
+
+/// Writes `value` as `json`, whose binary form is the text.
+///
+/// # Errors
+/// What serializing or the buffer reports.
+pub fn write_json(value: &impl Serialize, out: &mut Output<'_, '_, Pg>) -> serialize::Result {
+    serde_json::to_writer(out, value)?;
+    Ok(IsNull::No)
+}
+
+/// Reads what [`write_jsonb`] wrote.
+///
+/// # Errors
+/// Another version of the form, or JSON of another shape.
+pub fn read_jsonb<T: DeserializeOwned>(value: PgValue<'_>) -> deserialize::Result<T> {
+    match value.as_bytes() {
+        [1, text @ ..] => Ok(serde_json::from_slice(text)?),
+        _ => Err("an unknown form of jsonb".into()),
+    }
+}
