@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::shapes::{BALANCE_TRANSACTION, CARD, CHARGE, CUSTOMER, REFUND, assert_shape};
-use crate::support::{Tap, TestApp, fresh_key};
+use crate::support::{Proxy, TestApp, fresh_key};
 
 /// A customer with a card, its charge, and a part of it refunded.
 struct World {
@@ -176,10 +176,10 @@ async fn the_number_of_statements_does_not_grow_with_the_number_of_rows() {
     for _ in 0..12 {
         World::make(&plain).await;
     }
-    let tap = Tap::on(&plain.database);
+    let proxy = Proxy::new(&plain.database);
     let app = TestApp::with(|builder| {
         builder.database = Some(plain.database.clone());
-        builder.url = Some(tap.url.clone());
+        builder.url = Some(proxy.url().to_owned());
         builder.pool_size = 1;
     });
     for (query, levels) in [
@@ -191,10 +191,10 @@ async fn the_number_of_statements_does_not_grow_with_the_number_of_rows() {
         ("/v1/balance_transactions?expand[]=data.source.charge.customer", 4),
     ] {
         let cost = async |limit: usize| {
-            let before = tap.statements();
+            proxy.take();
             let list = app.read(&format!("{query}&limit={limit}")).await;
             assert_eq!(list["data"].as_array().map(Vec::len), Some(limit));
-            tap.statements() - before
+            proxy.take().statements.len()
         };
         // The first request on a connection looks up types.
         cost(2).await;

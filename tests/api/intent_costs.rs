@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use crate::support::intents::PRICE;
-use crate::support::{Tap, TestApp, TestDatabase};
+use crate::support::{Proxy, TestApp, TestDatabase};
 
-/// A server with one connection, which is listened in on.
-fn tapped(database: &Arc<TestDatabase>) -> (TestApp, Tap) {
-    let tap = Tap::on(database);
+/// A server with one connection, which goes through a proxy.
+fn proxied() -> (TestApp, Proxy) {
+    let database = Arc::new(TestDatabase::new());
+    let proxy = Proxy::new(&database);
     let app = TestApp::with(|builder| {
-        builder.database = Some(Arc::clone(database));
-        builder.url = Some(tap.url.clone());
+        builder.url = Some(proxy.url().to_owned());
+        builder.database = Some(database);
         builder.pool_size = 1;
     });
-    (app, tap)
+    (app, proxy)
 }
 
 #[tokio::test]
 async fn a_confirmed_intent_takes_at_most_ten_round_trips() {
-    let database = Arc::new(TestDatabase::new());
-    let (app, tap) = tapped(&database);
+    let (app, proxy) = proxied();
     let customer = app.customer().await;
     let method = app.kept_method("visa", &customer).await;
     let mut costs = Vec::new();
@@ -33,21 +33,21 @@ async fn a_confirmed_intent_takes_at_most_ten_round_trips() {
         let form = format!("{PRICE}&confirm=true&{form}");
         // The first request on a connection looks up types.
         app.submit("/v1/payment_intents", &form).await.expect(201);
-        let before = tap.statements();
+        proxy.take();
         app.submit("/v1/payment_intents", &form).await.expect(201);
-        costs.push(tap.statements() - before);
+        costs.push(proxy.take().round_trips());
     }
     let declined = format!("{PRICE}&confirm=true&payment_method=pm_card_chargeDeclined");
     app.submit("/v1/payment_intents", &declined).await.expect(402);
-    let before = tap.statements();
+    proxy.take();
     app.submit("/v1/payment_intents", &declined).await.expect(402);
-    costs.push(tap.statements() - before);
+    costs.push(proxy.take().round_trips());
     let confirm = async |form: &str| {
         let intent = app.intent(form).await;
         let path = format!("/v1/payment_intents/{}/confirm", intent["id"].as_str().unwrap());
-        let before = tap.statements();
+        proxy.take();
         app.submit(&path, "").await.expect(200);
-        tap.statements() - before
+        proxy.take().round_trips()
     };
     confirm("payment_method=pm_card_visa").await;
     costs.push(confirm("payment_method=pm_card_visa").await);
@@ -57,8 +57,7 @@ async fn a_confirmed_intent_takes_at_most_ten_round_trips() {
 
 #[tokio::test]
 async fn a_list_of_a_hundred_with_two_expansions_takes_four_statements_at_most() {
-    let database = Arc::new(TestDatabase::new());
-    let (app, tap) = tapped(&database);
+    let (app, proxy) = proxied();
     for _ in 0..100 {
         let customer = app.customer().await;
         let form = format!("{PRICE}&customer={customer}&confirm=true&payment_method=pm_card_visa");
@@ -79,10 +78,10 @@ async fn a_list_of_a_hundred_with_two_expansions_takes_four_statements_at_most()
     ] {
         let path = format!("/v1/{query}&limit=100");
         app.read(&path).await;
-        let before = tap.statements();
+        proxy.take();
         let list = app.read(&path).await;
         // The account, BEGIN and ROLLBACK come to it.
-        let statements = tap.statements() - before - 3;
+        let statements = proxy.take().statements.len() - 3;
         let rows = list["data"].as_array().unwrap();
         assert_eq!(rows.len(), 100);
         assert!(

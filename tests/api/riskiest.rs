@@ -2,15 +2,14 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use oncepay::faults::{Faults, KILL_AT, Point};
 use serde_json::json;
 
-use crate::support::{Program, TestApp, TestDatabase, eventually, fresh_key, probe_routes, probed};
+use crate::support::{Gate, Program, TestApp, TestDatabase, eventually, fresh_key, probe_routes, probed};
 
 const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
 
@@ -171,49 +170,21 @@ async fn fifty_duplicates_on_two_instances_are_one_charge_and_none_of_them_waits
     assert!(retry.is_replay());
 }
 
-/// Stops the first request that comes to a point, until it is let go.
-struct Pause {
-    reached: Barrier,
-    go: Barrier,
-    taken: AtomicUsize,
-}
-
-impl Pause {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { reached: Barrier::new(2), go: Barrier::new(2), taken: AtomicUsize::new(0) })
-    }
-
-    fn at(self: &Arc<Self>, point: Point) -> Faults {
-        let pause = Arc::clone(self);
-        Faults::new(move |here, call| {
-            if here == point && call.claim.is_some() && pause.taken.fetch_add(1, Ordering::SeqCst) == 0 {
-                pause.reached.wait();
-                pause.go.wait();
-            }
-        })
-    }
-}
-
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refund_paused_between_look_up_and_claim_replays_what_its_twin_committed() {
-    let pause = Pause::new();
     let plain = TestApp::spawn();
     let charge = plain.charge().await;
-    let (database, faults) = (Arc::clone(&plain.database), pause.at(Point::AfterLookUp));
+    let (key, body) = (fresh_key(), format!("charge={charge}"));
+    let (gate, faults) = Gate::at(Point::AfterLookUp, &key);
+    let database = Arc::clone(&plain.database);
     let paused = TestApp::with(|builder| {
         builder.database = Some(database);
         builder.faults = faults;
     });
-    let (key, body) = (fresh_key(), format!("charge={charge}"));
     let late = tokio::spawn(paused.post("/v1/refunds").key(&key).form(&body).send());
-    tokio::task::spawn_blocking({
-        let pause = Arc::clone(&pause);
-        move || pause.reached.wait()
-    })
-    .await
-    .unwrap();
+    eventually("the late one", || gate.is_waited_for());
     let twin = plain.post("/v1/refunds").key(&key).form(&body).send().await.expect(201);
-    tokio::task::spawn_blocking(move || pause.go.wait()).await.unwrap();
+    gate.open();
     let late = late.await.unwrap().expect(201);
     assert!(late.is_replay());
     assert_eq!(late.bytes, twin.bytes);

@@ -18,7 +18,6 @@ mod receiver;
 pub mod sdk;
 mod serving;
 pub mod shapes;
-mod tap;
 mod worker;
 
 pub use app::{TestApp, probe_routes, probed};
@@ -34,7 +33,6 @@ pub use random::Random;
 pub use raw::{Raw, RawReply};
 pub use receiver::{Manner, Received, Receiver};
 pub use serving::{Serving, oncepay};
-pub use tap::Tap;
 pub use worker::{Worker, WorkerProcess};
 
 use std::time::{Duration, Instant};
