@@ -394,6 +394,15 @@ fn psql(settings: &Settings, arguments: &[String]) -> Result<(), Failure> {
     if server.cluster.is_none() {
         return Err(format!("cannot run psql: {}", command.exec()).into());
     }
+    // Ctrl-C is for psql, which cancels its query; this program has a cluster to stop when psql ends.
+    // SAFETY: both dispositions have no preconditions, and setting one is safe between fork and exec.
+    unsafe {
+        libc::signal(libc::SIGINT, libc::SIG_IGN);
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     let status = command.status().map_err(|error| format!("cannot run psql: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("psql ended with {status}").into()) }
 }

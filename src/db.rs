@@ -48,12 +48,13 @@ const CONNECTION_LIMITS: [(&str, &str); 5] = [
 /// is reached only when the server itself hangs; whether the job commits is then unknown.
 const JOB_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What holds for a whole connection: the bounds of statements that stand in no transaction of ours, such as a look-up,
-/// and how its plans are made. A prepared statement keeps its plan, and one that is made while a table is nearly empty
-/// would read the table from end to end, and go on so when it has a million rows. Every statement of ours has its index,
-/// so such a plan is never wanted; `jit` would take its price for a reason to compile.
-const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; \
-     SET enable_seqscan = off; SET jit = off";
+/// The bounds of statements that stand in no transaction of ours, such as a look-up.
+const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'";
+
+/// How the plans of prepared statements are made, which are kept: one that is made while a table is nearly empty would
+/// read it from end to end, and go on so when it has a million rows. All tables that grow have indexes for what is asked
+/// of them, so such a plan is never wanted; `jit` would take its price for a reason to compile.
+const PLANNING: &str = "SET enable_seqscan = off; SET jit = off";
 
 /// Opens a transaction that writes. READ COMMITTED is relied upon: each statement sees what was committed
 /// before it began, so what is read under a lock is current.
@@ -196,7 +197,9 @@ impl Database {
 
 impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Options {
     fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
-        if !self.statement_cache {
+        if self.statement_cache {
+            connection.batch_execute(PLANNING).map_err(diesel::r2d2::Error::QueryError)?;
+        } else {
             connection.set_prepared_statement_cache_size(CacheSize::Disabled);
         }
         // error.rs knows a lock timeout by its English text. Only a superuser may set this, and only a server
@@ -267,6 +270,16 @@ pub fn commit(connection: &mut PgConnection, keyed: bool) -> Result<(), Error> {
         }
         _ => Error::from(error),
     })
+}
+
+/// Fails if an earlier statement of this transaction did.
+///
+/// # Errors
+/// The transaction is lost.
+pub fn prove_alive(connection: &mut PgConnection) -> QueryResult<()> {
+    diesel::select(diesel::dsl::sql::<diesel::sql_types::Bool>("true"))
+        .get_result::<bool>(connection)
+        .map(drop)
 }
 
 /// Rolls back. A connection on which that fails is dropped by the pool, and the server then does the same.

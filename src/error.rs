@@ -130,7 +130,9 @@ pub enum Error {
     })]
     OutcomeUnknown { keyed: bool, detail: String },
     /// A fault of ours; what it says is for the log only.
-    #[error("Something went wrong on our side. Nothing was done; send the request again with the same key.")]
+    #[error(
+        "Something went wrong on our side. Nothing was done; send the request again, with the same key if it had one."
+    )]
     Internal(String),
 }
 

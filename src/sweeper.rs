@@ -58,11 +58,13 @@ fn give_memory_back() {
 pub async fn sweep(state: &State) -> Result<bool, Error> {
     let now = state.clock.now();
     let work = move |connection: &mut PgConnection| {
-        webhooks::cancel_stray(connection)?;
-        let forgotten = idempotency::sweep::batch(connection, now, BATCH)?;
-        let canceled = connection.transaction(|connection| payment_intents::expire_one(connection, now))?;
-        let expired = connection.transaction(|connection| charges::expire_one(connection, now))?;
-        Ok(i64::try_from(forgotten) == Ok(BATCH) || canceled.is_some() || expired.is_some())
+        // One that fails does not keep the others from their work.
+        let stray = webhooks::cancel_stray(connection);
+        let forgotten = idempotency::sweep::batch(connection, now, BATCH);
+        let canceled = connection.transaction(|connection| payment_intents::expire_one(connection, now));
+        let expired = connection.transaction(|connection| charges::expire_one(connection, now));
+        stray?;
+        Ok(i64::try_from(forgotten?) == Ok(BATCH) || canceled?.is_some() || expired?.is_some())
     };
     state.database.run(work).await?
 }

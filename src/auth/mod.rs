@@ -67,7 +67,7 @@ fn basic_user(encoded: &str) -> Option<String> {
     decoded.split_once(':').map(|(user, _)| user.to_owned())
 }
 
-/// The ends of a key, to tell keys apart: `sk_test_****emo`. Of a short key nothing is shown.
+/// The ends of a key, to tell keys apart: `sk_test_****demo`. Of a short key nothing is shown.
 fn hint(key: &str) -> String {
     let characters: Vec<char> = key.chars().collect();
     if characters.len() < 20 || !key.is_ascii() {

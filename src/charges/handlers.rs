@@ -150,7 +150,7 @@ fn answer(
     let created = wire::created(connection, cause, PATH, shape, expand)?;
     let Some(decline) = charge.decline() else { return Ok(created) };
     let error = ErrorBody { charge: Some(charge.id.to_string()), ..ErrorBody::decline(decline) };
-    Ok(Answer::new(402, error.to_json()))
+    Ok(wire::declined(&error))
 }
 
 fn user_report(mut details: Params) -> Result<Update<String>, Error> {

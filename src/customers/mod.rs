@@ -137,7 +137,7 @@ pub fn update(
     }
     customer.default_payment_method_id =
         cards.default_payment_method.applied_to(customer.default_payment_method_id);
-    queries::update(connection, cause, &customer, "customer.updated")?;
+    queries::update(connection, cause, &customer, Some("customer.updated"))?;
     Ok(customer)
 }
 
@@ -148,7 +148,7 @@ pub fn update(
 pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
     let customer = lock(connection, cause, id)?;
     let customer = Customer { deleted_at: Some(cause.now), ..customer };
-    queries::update(connection, cause, &customer, "customer.deleted")?;
+    queries::update(connection, cause, &customer, Some("customer.deleted"))?;
     Ok(customer)
 }
 
@@ -169,7 +169,9 @@ pub fn forget_default(
         changed |= default.take_if(|default| *default == method).is_some();
     }
     if changed {
-        queries::update(connection, cause, &customer, "customer.updated")?;
+        // Of a customer who is deleted there is nothing more to tell.
+        let event = customer.deleted_at.is_none().then_some("customer.updated");
+        queries::update(connection, cause, &customer, event)?;
     }
     Ok(())
 }

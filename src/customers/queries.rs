@@ -23,12 +23,12 @@ pub fn update(
     connection: &mut PgConnection,
     cause: &Cause,
     customer: &Customer,
-    event: &'static str,
+    event: Option<&'static str>,
 ) -> QueryResult<()> {
     let update = diesel::update(customers::table.find((customer.account_id, customer.id))).set(customer);
     let shape = customer.full_shape();
-    let events = events::of(cause, &[(event, &shape)]);
-    Together::new((Part::new("customer", update),), events).execute(connection).map(drop)
+    let events: Vec<_> = event.map(|event| (event, &shape)).into_iter().collect();
+    Together::new((Part::new("customer", update),), events::of(cause, &events)).execute(connection).map(drop)
 }
 
 pub fn find(

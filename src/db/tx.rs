@@ -49,14 +49,21 @@ impl Tx {
         let job_state = state.clone();
         let job = state
             .database
-            .run(move |connection| Ok(idempotency::execute(&job_state, connection, &call, work)))
+            .run(move |connection| {
+                let done = idempotency::execute(&job_state, connection, &call, work);
+                // Counted here, on the database thread, so that a request whose client has gone is counted too.
+                if let Some(outcome) = done.outcome {
+                    job_state.metrics.outcome(outcome);
+                }
+                Ok(done)
+            })
             .await
             .map_err(|TimedOut| Error::OutcomeUnknown {
                 keyed,
                 detail: "the job did not end in time".to_owned(),
             })?;
         let done = job.inspect_err(|_| {
-            // It never began.
+            // No connection was to be had, and it never began.
             state.metrics.outcome(Outcome::RolledBack);
             trace.outcome(Outcome::RolledBack);
         })?;

@@ -87,7 +87,7 @@ async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<A
     db.read(move |connection, cause| {
         let (_, expand) = query.parse()?;
         let dispute = disputes::retrieve(connection, cause, &id)?;
-        let shape = disputes::with_ledger(connection, cause.account, &[dispute])?.remove(0);
+        let shape = disputes::shapes(connection, cause.account, &[dispute])?.remove(0);
         wire::found(connection, cause, shape, &expand)
     })
     .await
@@ -97,7 +97,7 @@ async fn update(tx: Tx, id: Path<String>, body: Payload<UpdateDispute>) -> Resul
     tx.run(move |connection, cause| {
         let (update, expand) = body.parse()?;
         let dispute = disputes::update(connection, cause, &id, update)?;
-        let shape = disputes::with_ledger(connection, cause.account, &[dispute])?.remove(0);
+        let shape = disputes::shapes(connection, cause.account, &[dispute])?.remove(0);
         wire::found(connection, cause, shape, &expand)
     })
     .await
@@ -107,7 +107,7 @@ async fn close(tx: Tx, id: Path<String>, body: Payload<Nothing>) -> Result<Answe
     tx.run(move |connection, cause| {
         let (_, expand) = body.parse()?;
         let dispute = disputes::close(connection, cause, &id)?;
-        let shape = disputes::with_ledger(connection, cause.account, &[dispute])?.remove(0);
+        let shape = disputes::shapes(connection, cause.account, &[dispute])?.remove(0);
         wire::found(connection, cause, shape, &expand)
     })
     .await
@@ -117,7 +117,7 @@ async fn list(db: Db, query: Payload<ListDisputes>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
         let (list, expand) = query.parse()?;
         let page = disputes::list(connection, cause, &list.page, list.cursor, &list.filter)?;
-        let rows = disputes::with_ledger(connection, cause.account, &page.rows)?;
+        let rows = disputes::shapes(connection, cause.account, &page.rows)?;
         wire::listed(connection, cause, (PATH, "dispute"), Page { rows, has_more: page.has_more }, &expand)
     })
     .await

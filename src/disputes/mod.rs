@@ -19,7 +19,6 @@ use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
 use crate::auth::Account;
 use crate::balance::{self, BalanceTransaction, Movement};
@@ -162,14 +161,21 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
 /// as it is.
 ///
 /// # Errors
-/// What [`open`] refuses.
+/// What [`open`] refuses, or the charge is disputed under another name.
 pub fn close_by_network(
     connection: &mut PgConnection,
     cause: &Cause,
     claim: Claim,
     verdict: Verdict,
 ) -> Result<Dispute, Error> {
+    let named = claim.dispute;
     let opened = open(connection, cause, claim)?;
+    if opened.id != named {
+        return Err(Error::invalid(
+            "data[dispute]",
+            format!("Charge {} is disputed as {}, and not as {named}.", opened.charge_id, opened.id),
+        ));
+    }
     let dispute = queries::lock(connection, cause.account, opened.id)?
         .ok_or_else(|| Error::Internal(format!("{} is gone", opened.id)))?;
     close_with(connection, cause, dispute, verdict)
@@ -274,16 +280,6 @@ pub fn list(
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
 
-/// The shapes of these disputes.
-///
-/// # Errors
-/// What the statements report.
-pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
-    let disputes = queries::find_all(connection, account, ids)?;
-    let ledger = queries::ledger(connection, account, &disputes)?;
-    Ok(disputes.iter().map(|dispute| dispute.shape(&ledger)).collect())
-}
-
 /// Whether a dispute has taken the money of a charge, so that it cannot be refunded too.
 ///
 /// # Errors
@@ -293,11 +289,11 @@ pub fn has_taken(connection: &mut PgConnection, charge: &Charge) -> QueryResult<
     Ok(dispute.is_some_and(|dispute| !dispute.is_refundable()))
 }
 
-/// The disputes with their rows of the ledger.
+/// The shapes of these disputes, with their rows of the ledger.
 ///
 /// # Errors
 /// What the statement reports.
-pub fn with_ledger(
+pub fn shapes(
     connection: &mut PgConnection,
     account: Id<Account>,
     disputes: &[Dispute],

@@ -1,6 +1,5 @@
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use uuid::Uuid;
 
 use super::{Dispute, Filter};
 use crate::auth::Account;
@@ -102,18 +101,6 @@ pub fn lock(
         .for_no_key_update()
         .first(connection)
         .optional()
-}
-
-pub fn find_all(
-    connection: &mut PgConnection,
-    account: Id<Account>,
-    ids: &[Uuid],
-) -> QueryResult<Vec<Dispute>> {
-    disputes::table
-        .filter(disputes::account_id.eq(account))
-        .filter(one_of!(disputes::id, ids))
-        .select(Dispute::as_select())
-        .load(connection)
 }
 
 /// The rows of the ledger that disputes wrote.

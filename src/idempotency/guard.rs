@@ -129,7 +129,8 @@ async fn admit_notification(
     let account = Id::parse(account).ok_or_else(|| Error::no_such::<Account>(account, "account"))?;
     let claim = Claim {
         source: Source::Network,
-        key: Key::parse(text("id")?.as_bytes()).map_err(Error::KeyInvalid)?,
+        key: Key::parse(text("id")?.as_bytes())
+            .map_err(|error| Error::invalid("id", format!("The id of the notification {error}.")))?,
         fingerprint: fingerprint(state, request, &[], media_type, &parameters),
         lifetime,
         secret: false,

@@ -13,14 +13,14 @@ use diesel::result::Error::DatabaseError;
 use diesel::sql_types::{BigInt, Binary, Bool, Nullable, Text};
 use sha2::{Digest, Sha256};
 
-use super::{Answer, Call, Claim, Fingerprint, fingerprint};
+use super::{Answer, Call, Claim, Fingerprint, Key, Source, fingerprint};
 use crate::app::State;
 use crate::auth::{Account, Credentials};
 use crate::error::Error;
 use crate::schema::{api_keys, idempotency_records as records};
 use crate::secrets::Secrets;
-use crate::types::Id;
 use crate::types::cause::Request;
+use crate::types::{Cause, Id};
 
 /// A row.
 #[derive(Debug, Queryable, Selectable)]
@@ -158,7 +158,7 @@ pub fn find(
 ///
 /// # Errors
 /// What the statement reports.
-pub fn find_by_key(
+fn find_by_key(
     connection: &mut PgConnection,
     account: Id<Account>,
     source: &str,
@@ -227,20 +227,61 @@ pub fn try_lock(connection: &mut PgConnection, account: Id<Account>, claim: &Cla
         .get_result(connection)
 }
 
-/// Fails if an earlier statement of this transaction did.
+/// What can be known of a key.
+pub enum Known {
+    Completed(Record),
+    InProgress,
+}
+
+/// What became of the request with this key of the account's; `None` if nothing is known of it.
 ///
 /// # Errors
-/// The transaction is lost.
-pub fn prove_alive(connection: &mut PgConnection) -> QueryResult<()> {
-    diesel::select(diesel::dsl::sql::<Bool>("true")).get_result::<bool>(connection).map(drop)
+/// What the statements report.
+pub fn known(connection: &mut PgConnection, cause: &Cause, key: &Key) -> QueryResult<Option<Known>> {
+    let (account, source) = (cause.account, Source::Api.as_str());
+    // The lock is looked for first: a request that ends in between is then found by its record. The lock itself
+    // is never taken, or the look-up would make the request fail that it asks about.
+    let is_running: bool =
+        IsLocked { number: lock_number(account, source, key.as_str()) }.get_result(connection)?;
+    let record = find_by_key(connection, account, source, key.as_str())?;
+    Ok(match record.filter(|record| record.is_live(cause.now)) {
+        Some(record) => Some(Known::Completed(record)),
+        None => is_running.then_some(Known::InProgress),
+    })
 }
+
+/// Whether a transaction holds the advisory lock of a number, which PostgreSQL shows in halves. diesel keeps no
+/// `sql_query` prepared.
+#[derive(QueryId)]
+struct IsLocked {
+    number: i64,
+}
+
+impl QueryFragment<Pg> for IsLocked {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 \
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+             AND (classid::bigint << 32 | objid::bigint) = ",
+        );
+        out.push_bind_param::<BigInt, _>(&self.number)?;
+        out.push_sql(")");
+        Ok(())
+    }
+}
+
+impl Query for IsLocked {
+    type SqlType = Bool;
+}
+
+impl RunQueryDsl<PgConnection> for IsLocked {}
 
 diesel::define_sql_function! {
     fn pg_try_advisory_xact_lock(number: BigInt) -> Bool;
 }
 
 /// The number of a key's advisory lock. Two keys that share one (a chance of 2⁻⁶⁴) only conflict while both run.
-pub fn lock_number(account: Id<Account>, source: &str, key: &str) -> i64 {
+fn lock_number(account: Id<Account>, source: &str, key: &str) -> i64 {
     let mut hash = Sha256::new();
     hash.update(b"oncepay idempotency key\0");
     hash.update(account.uuid().as_bytes());

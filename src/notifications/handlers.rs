@@ -3,11 +3,13 @@ use serde_json::json;
 
 use super::{News, Notification, RETENTION};
 use crate::app::Route;
+use crate::auth::Account;
 use crate::db::Tx;
 use crate::disputes::{Claim, Verdict};
 use crate::error::{Error, quoted};
 use crate::idempotency::{Answer, Policy};
 use crate::notifications;
+use crate::types::Id;
 use crate::wire::{Parameters, Params, Payload};
 
 pub const PATH: &str = "/v1/provider_notifications";
@@ -18,10 +20,10 @@ pub fn routes() -> Vec<Route> {
 
 impl Parameters for Notification {
     fn read(params: &mut Params) -> Result<Self, Error> {
-        // The id is the key, which the guard has read.
+        // The id is the key, and the account the caller: the guard has read both.
         params.need::<String>("id")?;
+        params.need::<Id<Account>>("account")?;
         params.need::<i64>("created")?;
-        let account = params.need("account")?;
         let event: String = params.need("type")?;
         let mut data: Params = params.need("data")?;
         let news = match event.as_str() {
@@ -37,7 +39,7 @@ impl Parameters for Notification {
             }
         };
         data.finish()?;
-        Ok(Self { account, news })
+        Ok(Self(news))
     }
 }
 
@@ -61,7 +63,7 @@ fn verdict(data: &mut Params) -> Result<Verdict, Error> {
 async fn receive(tx: Tx, body: Payload<Notification>) -> Result<Answer, Error> {
     tx.run(move |connection, cause| {
         let (notification, _) = body.parse()?;
-        notifications::apply(connection, cause, notification.news)?;
+        notifications::apply(connection, cause, notification.0)?;
         Ok(Answer::json(200, &json!({ "object": "provider_notification", "received": true })))
     })
     .await

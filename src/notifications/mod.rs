@@ -9,21 +9,17 @@ pub mod handlers;
 
 use diesel::pg::PgConnection;
 
-use crate::auth::Account;
 use crate::disputes::{self, Claim, Verdict};
 use crate::error::Error;
 use crate::refunds::{self, Refund};
 use crate::types::{Cause, Id};
 
-/// How long a sender may go on sending: three days, and a third more.
+/// How long a sender may go on sending: three days, and most of a fourth to spare.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(94 * 3600);
 
 /// A notification.
 #[derive(Debug)]
-pub struct Notification {
-    pub account: Id<Account>,
-    pub news: News,
-}
+pub struct Notification(pub News);
 
 /// What it says.
 #[derive(Debug, PartialEq, Eq)]

@@ -349,5 +349,5 @@ fn answer_failed(
         payment_method: Some(&failure.method),
         ..ErrorBody::decline(failure.decline)
     };
-    Ok(Answer::new(402, error.to_json()))
+    Ok(wire::declined(&error))
 }

@@ -21,7 +21,8 @@ use crate::types::Id;
 /// How long an endpoint may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a delivery is this worker's: longer than sending and recording can take.
+/// How long a delivery is this worker's: longer than sending and recording take, unless the database hangs. What was
+/// leased again since is not recorded, and so was sent twice.
 const LEASE: Duration = Duration::from_secs(20);
 
 /// How many deliveries may be on their way to one endpoint, and to all of them.

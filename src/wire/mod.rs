@@ -12,4 +12,4 @@ pub mod unread;
 pub use body::Payload;
 pub use expand::Expand;
 pub use params::{FromParameter, Parameter, Parameters, Params, Update};
-pub use shared::{Nothing, created, found, listed};
+pub use shared::{Nothing, created, declined, found, listed};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Expand;
 use super::params::{FromParameter, Parameter, Parameters, Params};
 use crate::db::jsonb_column;
-use crate::error::Error;
+use crate::error::{Error, ErrorBody};
 use crate::idempotency::Answer;
 use crate::types::{Cause, Page};
 
@@ -42,6 +42,11 @@ pub fn found(
 ) -> Result<Answer, Error> {
     expand.one(connection, cause.account, &mut shape)?;
     Ok(Answer::json(200, &shape))
+}
+
+/// 402: the card was declined. Committed and remembered like the others, since it left what was tried.
+pub fn declined(error: &ErrorBody) -> Answer {
+    Answer::new(402, error.to_json())
 }
 
 /// 200: a page of a list. `object` is what the list holds, which an empty page cannot tell.

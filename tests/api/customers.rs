@@ -265,6 +265,21 @@ async fn a_card_that_always_declines_is_not_kept_and_nothing_is_stored() {
 }
 
 #[tokio::test]
+async fn nothing_is_told_of_a_customer_after_its_deletion() {
+    let app = TestApp::spawn();
+    let method = app.submit("/v1/payment_methods", "type=card&card[token]=tok_visa").await.expect(201);
+    let customer = app.submit("/v1/customers", &format!("payment_method={}", method.id())).await.expect(201);
+    let form = format!("invoice_settings[default_payment_method]={}", method.id());
+    app.submit(&format!("/v1/customers/{}", customer.id()), &form).await.expect(200);
+    app.delete(&format!("/v1/customers/{}", customer.id())).send().await.expect(200);
+    app.submit(&format!("/v1/payment_methods/{}/detach", method.id()), "").await;
+    let types = app.event_types().await;
+    assert_eq!(types.iter().rfind(|name| name.starts_with("customer.")).unwrap(), "customer.deleted");
+    assert_eq!(types.last().unwrap(), "payment_method.detached");
+    app.database.assert_clean();
+}
+
+#[tokio::test]
 async fn customers_of_another_account_do_not_exist() {
     let app = TestApp::spawn();
     let other = app.database.other_account();

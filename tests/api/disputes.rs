@@ -66,6 +66,12 @@ async fn a_dispute_takes_the_money_and_tells_so() {
     app.tell("dispute.created", claim(&id, &charge, false)).await;
     app.tell("dispute.created", claim(&fresh_id("dp"), &charge, true)).await;
     assert_eq!(changed(&app, &before), ["idempotency_records"]);
+    // But a verdict on another dispute is none on this one.
+    let before = app.database.contents();
+    let verdict = app.news("dispute.closed", verdict(&fresh_id("dp"), &charge, "won"));
+    let reply = app.notify(&verdict).await.expect(400);
+    assert_eq!(reply.param(), "data[dispute]");
+    assert_eq!(app.database.contents(), before);
     app.database.assert_clean();
 }
 

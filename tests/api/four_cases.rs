@@ -318,6 +318,17 @@ async fn without_a_key_no_post_runs() {
 }
 
 #[tokio::test]
+async fn no_get_takes_a_parameter_that_it_does_not_know() {
+    let app = TestApp::spawn();
+    let gets = |route: &&Route| route.method == Method::GET.as_str() && route.path.starts_with("/v1");
+    for route in routes().iter().filter(gets) {
+        let reply = app.get(&format!("{}?nonsense=1", filled(route))).send().await;
+        let reply = reply.expect_error(400, "parameter_unknown");
+        assert_eq!(reply.param(), "nonsense", "{}", route.path);
+    }
+}
+
+#[tokio::test]
 async fn every_get_and_delete_ignores_the_header() {
     let app = TestApp::spawn();
     let before = app.database.contents();

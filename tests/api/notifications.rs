@@ -204,6 +204,8 @@ async fn what_cannot_be_read_or_applied_is_refused_and_leaves_nothing() {
         ("account", json!(fresh_id("acct"))),
         ("account", json!(null)),
         ("created", json!("yesterday")),
+        ("id", json!("")),
+        ("id", json!("has a space")),
         ("more", json!(1)),
     ] {
         let mut news = created(&charge);

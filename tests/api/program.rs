@@ -3,8 +3,9 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -400,4 +401,25 @@ fn told_once_it_finishes_what_runs_and_told_twice_it_does_not_wait() {
     }
     assert_eq!(database.count("charges"), 2);
     database.assert_clean();
+}
+
+#[test]
+fn ctrl_c_in_psql_cancels_its_query_and_the_cluster_is_stopped_all_the_same() {
+    let directory = directory();
+    let (data, began) = (directory.path().join("data-dir"), directory.path().join("began"));
+    let (touch, begun) = (format!("\\! touch {}", began.display()), Instant::now());
+    let mut child = oncepay(&["--data-dir", data.to_str().unwrap(), "psql"])
+        .args(["-c", &touch, "-c", "SELECT pg_sleep(60)"])
+        .stderr(Stdio::null())
+        // As the terminal does: the signal goes to the program and to psql.
+        .process_group(0)
+        .spawn()
+        .expect("the program starts");
+    eventually("psql", || began.exists());
+    // SAFETY: the child is ours and not yet waited for, so its group is no other's.
+    unsafe { libc::kill(-i32::try_from(child.id()).unwrap(), libc::SIGINT) };
+    let status = child.wait().unwrap();
+    assert!(status.code().is_some(), "it died of the signal: {status}");
+    assert!(begun.elapsed() < Duration::from_secs(50), "psql was told to sleep for 60 seconds");
+    assert!(!cluster_runs(directory.path()));
 }
