@@ -38,8 +38,8 @@ pub enum Error {
     CredentialsMissing,
     /// No account has this key, or it was revoked.
     #[error(
-        "Invalid API Key provided: {0}. (The demo key is shown when the server starts; `oncepay api-key create` makes \
-         others.)"
+        "Invalid API Key provided: {0}. (The demo key is shown when the server starts; `target/release/oncepay api-key \
+         create`, run where the server runs, makes others.)"
     )]
     CredentialsUnknown(String),
     /// `Stripe-Account`: to act for another account is refused, since to charge the wrong one is worse.
@@ -59,9 +59,15 @@ pub enum Error {
     /// The key has answered another request. `to_an_sdk`: official SDKs look at the type of a 400 only.
     #[error(
         "Keys for idempotent requests can only be used with the same request they were first used with. \
-         Try another key than '{key}' if this request is meant to be another one."
+         Try another key than '{key}' if this request is meant to be another one. It was first used by request {first}."
     )]
-    KeyReused { key: String, to_an_sdk: bool },
+    KeyReused { key: String, first: String, to_an_sdk: bool },
+    /// Nothing is remembered under the key that was asked for. The caller may have lost an answer, so it says what to do.
+    #[error(
+        "No such idempotency key: '{0}'. No committed request has it, or no longer; one may still be on its way. If you \
+         lost an answer, send the same request again, with the same key."
+    )]
+    KeyUnknown(String),
     /// The first request with this key is still running.
     #[error(
         "A request with the Idempotency-Key '{0}' is still running. Send it again in a second, with the same key."
@@ -150,12 +156,23 @@ pub enum Retry {
 
 /// The type of an error. Stripe has these four, and SDKs know no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(into = "&'static str")]
 pub enum ErrorType {
     ApiError,
     CardError,
     IdempotencyError,
     InvalidRequestError,
+}
+
+impl From<ErrorType> for &'static str {
+    fn from(error_type: ErrorType) -> Self {
+        match error_type {
+            ErrorType::ApiError => "api_error",
+            ErrorType::CardError => "card_error",
+            ErrorType::IdempotencyError => "idempotency_error",
+            ErrorType::InvalidRequestError => "invalid_request_error",
+        }
+    }
 }
 
 /// One row of the table.
@@ -242,6 +259,7 @@ impl Error {
             Error::KeyReused { to_an_sdk: true, .. } => {
                 (400, IdempotencyError, Some("idempotency_key_reused"), NewKey)
             }
+            Error::KeyUnknown(_) => (404, InvalidRequestError, Some("resource_missing"), FixRequest),
             Error::KeyInUse(_) => (409, InvalidRequestError, Some("idempotency_key_in_use"), SameKey),
             Error::SignatureRefused(_) => (400, InvalidRequestError, Some("signature_invalid"), FixRequest),
             Error::MediaTypeUnsupported(_) => (415, InvalidRequestError, None, FixRequest),
@@ -290,6 +308,12 @@ impl Error {
     /// An object whose state does not allow what was asked.
     pub fn not_allowed(code: &'static str, message: impl Into<String>) -> Self {
         Error::NotAllowedNow { code: Some(code), message: message.into(), param: None }
+    }
+
+    /// Its code or, if it has none, its type.
+    pub fn name(&self) -> &'static str {
+        let row = self.row();
+        row.code.unwrap_or(row.error_type.into())
     }
 
     /// What only the log may say.
@@ -452,8 +476,9 @@ mod tests {
             Error::ConnectedAccount,
             Error::KeyRequired,
             Error::KeyInvalid(KeyError::Empty),
-            Error::KeyReused { key: text(), to_an_sdk: false },
-            Error::KeyReused { key: text(), to_an_sdk: true },
+            Error::KeyReused { key: text(), first: text(), to_an_sdk: false },
+            Error::KeyReused { key: text(), first: text(), to_an_sdk: true },
+            Error::KeyUnknown(text()),
             Error::KeyInUse(text()),
             Error::SignatureRefused(SignatureError::Missing),
             Error::MediaTypeUnsupported(text()),
@@ -485,6 +510,7 @@ mod tests {
                 | Error::ConnectedAccount
                 | Error::KeyRequired
                 | Error::KeyInvalid(_)
+                | Error::KeyUnknown(_)
                 | Error::KeyReused { .. }
                 | Error::KeyInUse(_)
                 | Error::SignatureRefused(_)

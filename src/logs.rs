@@ -87,6 +87,8 @@ struct Line {
     route: String,
     begun: Instant,
     status: u16,
+    /// The code of the error, or its type if it has none.
+    error: Option<&'static str>,
 }
 
 impl Drop for Line {
@@ -104,7 +106,8 @@ impl Drop for Line {
             route = self.route,
             status = self.status,
             latency_ms = (latency.as_secs_f64() * 1e6).round() / 1e3,
-            idempotency = outcome.map_or("-", Outcome::as_str);
+            idempotency = outcome.map_or("-", Outcome::as_str),
+            error = self.error.unwrap_or("-");
             "request"
         );
     }
@@ -132,6 +135,7 @@ pub async fn trace(
         route: request.match_pattern().unwrap_or_else(|| "unknown".to_owned()),
         begun: Instant::now(),
         status: CLIENT_GONE,
+        error: None,
     };
     let echoed = [key::HEADER, "Stripe-Version"].map(|name| (name, request.headers().get(name).cloned()));
     let decorate = |headers: &mut HeaderMap| {
@@ -149,6 +153,7 @@ pub async fn trace(
         Ok(Ok(mut answer)) => {
             let error = answer.response().error().and_then(|error| error.as_error::<Error>());
             log_internals(&trace, error);
+            line.error = error.map(Error::name);
             decorate(answer.headers_mut());
             line.status = answer.status().as_u16();
             return Ok(answer);
@@ -157,6 +162,7 @@ pub async fn trace(
         Err(panic) => Error::Internal(panicked(&*panic)).into(),
     };
     log_internals(&trace, error.as_error::<Error>());
+    line.error = error.as_error::<Error>().map(Error::name);
     let mut answer = error.error_response();
     decorate(answer.headers_mut());
     line.status = answer.status().as_u16();

@@ -142,6 +142,14 @@ pub fn shapes(connection: &mut PgConnection, cause: &Cause, events: Vec<Event>) 
     Ok(events.into_iter().map(shape).collect())
 }
 
+/// A payload that says another version of the API. The shapes are the same; an SDK may refuse an event whose version is
+/// not its own.
+pub fn as_of(payload: &str, version: &str) -> String {
+    let member = |version: &str| format!("\"api_version\":{}", Value::from(version));
+    // The first is the event's own: what its object holds comes after it.
+    payload.replacen(&member(API_VERSION), &member(version), 1)
+}
+
 impl<'a> NewPayload<'a> {
     fn new(cause: &Cause, id: Id<Event>, event_type: &'static str, object: &'a Value) -> Self {
         Self {

@@ -24,8 +24,7 @@ async fn retrieve(db: Db, request: HttpRequest, query: Payload<Nothing>) -> Resu
     let text: Vec<u8> = percent_decode_str(path).collect();
     db.read(move |connection, cause| {
         let (_, expand) = query.parse()?;
-        let unknown =
-            Error::NotFound { noun: "idempotency key", id: quoted(&String::from_utf8_lossy(&text)) };
+        let unknown = Error::KeyUnknown(quoted(&String::from_utf8_lossy(&text)));
         // What can be no key was never one; PostgreSQL would not even take NUL for text.
         let Ok(key) = Key::exactly(text) else { return Err(unknown) };
         let known = record::known(connection, cause, &key)?.ok_or(unknown)?;

@@ -205,7 +205,15 @@ impl Run<'_> {
     fn replay(&self, record: &Record) -> Result<Ended, Error> {
         let claim = self.call.claim.as_ref().expect("a record is found by a claim");
         if !record.is_of(&claim.fingerprint) {
-            return Err(Error::KeyReused { key: claim.key.to_string(), to_an_sdk: claim.from_an_sdk });
+            return Err(Error::KeyReused {
+                key: claim.key.to_string(),
+                first: format!(
+                    "{}, at {}",
+                    record.request_id,
+                    record.created_at.format("%Y-%m-%d %H:%M:%S UTC")
+                ),
+                to_an_sdk: claim.from_an_sdk,
+            });
         }
         Ok((Outcome::Replayed, record.answer(&self.state.secrets, self.account, claim)?))
     }

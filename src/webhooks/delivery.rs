@@ -16,6 +16,7 @@ use super::queries::{self, Attempt, Leased};
 use super::{Status, WebhookEndpoint, signature, target};
 use crate::app::State;
 use crate::error::Error;
+use crate::events;
 use crate::types::Id;
 
 /// How long an endpoint may take to answer.
@@ -110,8 +111,8 @@ pub async fn run(state: State) -> Result<(), Error> {
     let (ended, mut ends) = mpsc::unbounded_channel();
     let mut standings = Standings::new();
     loop {
-        while let Ok((endpoint, is_delivered)) = ends.try_recv() {
-            note(&mut standings, endpoint, is_delivered);
+        while let Ok((endpoint, failure)) = ends.try_recv() {
+            note(&mut standings, endpoint, failure);
         }
         let (leased, has_endpoints) = match lease(&state, &standings).await {
             Ok(found) => found,
@@ -125,34 +126,39 @@ pub async fn run(state: State) -> Result<(), Error> {
             standings.entry(endpoint.id).or_default().sent += 1;
             let (state, client, ended) = (Arc::clone(&state), client.clone(), ended.clone());
             actix_web::rt::spawn(async move {
-                let is_delivered = match send(&state, &client, delivery, &endpoint).await {
-                    Ok(is_delivered) => is_delivered,
+                let failure = match send(&state, &client, delivery, &endpoint).await {
+                    Ok(failure) => failure,
                     Err(error) => {
-                        log::warn!(
-                            "a webhook will be sent again: {}",
-                            error.internals().unwrap_or("refused")
-                        );
-                        false
+                        let cause = error.internals().unwrap_or("refused");
+                        Some(format!("what became of it was not recorded: {cause}"))
                     }
                 };
-                let _ = ended.send((endpoint.id, is_delivered));
+                let _ = ended.send((endpoint.id, failure));
             });
         }
         if is_idle {
             tokio::select! {
                 // Where nobody wants to hear of them, effects wake nobody.
                 () = state.wake.notified(), if has_endpoints => tokio::time::sleep(GATHER).await,
-                Some((endpoint, is_delivered)) = ends.recv() => note(&mut standings, endpoint, is_delivered),
+                Some((endpoint, failure)) = ends.recv() => note(&mut standings, endpoint, failure),
                 () = tokio::time::sleep(REST) => {}
             }
         }
     }
 }
 
-/// Notes how a delivery ended. An endpoint of which there is nothing to know is forgotten.
-fn note(standings: &mut Standings, endpoint: Id<WebhookEndpoint>, is_delivered: bool) {
+/// Notes how a delivery ended, and logs when an endpoint begins to fail and when it takes deliveries again; what became
+/// of each is in its attempts. An endpoint of which there is nothing to know is forgotten.
+fn note(standings: &mut Standings, endpoint: Id<WebhookEndpoint>, failure: Option<String>) {
     if let Some(standing) = standings.get_mut(&endpoint) {
-        standing.ended(is_delivered, Instant::now());
+        match &failure {
+            Some(why) if standing.failures == 0 => {
+                log::warn!("webhooks to {endpoint} fail, and are sent again by the schedule: {why}");
+            }
+            None if standing.failures > 0 => log::info!("webhooks to {endpoint} are delivered again"),
+            _ => {}
+        }
+        standing.ended(failure.is_none(), Instant::now());
         if standing.sent == 0 && standing.failures == 0 {
             standings.remove(&endpoint);
         }
@@ -210,16 +216,25 @@ struct Ended {
     answer: String,
 }
 
-/// Posts one delivery, records how it went, and says whether it was delivered.
+/// Posts one delivery, records how it went, and says what went wrong, if anything did.
 async fn send(
     state: &State,
     client: &reqwest::Client,
     delivery: Leased,
     endpoint: &WebhookEndpoint,
-) -> Result<bool, Error> {
+) -> Result<Option<String>, Error> {
     let begun = Instant::now();
-    let ended = post(state, client, endpoint, &delivery.payload).await;
+    let payload = match &endpoint.api_version {
+        Some(version) => events::as_of(&delivery.payload, version),
+        None => delivery.payload,
+    };
+    let ended = post(state, client, endpoint, payload).await;
     let now = state.clock.now();
+    let is_delivered = ended.status_code.is_some_and(|status| (200..300).contains(&status));
+    let failure = (!is_delivered).then(|| match (&ended.error, ended.status_code) {
+        (Some(error), _) => error.clone(),
+        (None, status) => format!("the answer was {}", status.unwrap_or_default()),
+    });
     let attempt = Attempt {
         account_id: delivery.account_id,
         event_id: delivery.event_id,
@@ -231,7 +246,6 @@ async fn send(
         answer: ended.answer,
         created_at: now,
     };
-    let is_delivered = ended.status_code.is_some_and(|status| (200..300).contains(&status));
     let (status, next) = match state.webhooks.schedule.next(delivery.attempts, now) {
         _ if is_delivered => (Status::Delivered, now),
         Some(next) => (Status::Pending, next),
@@ -242,10 +256,10 @@ async fn send(
         Ok(queries::record(connection, &attempt, number, status, next)?)
     };
     state.database.run(work).await??;
-    Ok(is_delivered)
+    Ok(failure)
 }
 
-async fn post(state: &State, client: &reqwest::Client, endpoint: &WebhookEndpoint, payload: &str) -> Ended {
+async fn post(state: &State, client: &reqwest::Client, endpoint: &WebhookEndpoint, payload: String) -> Ended {
     let failed = |error: String| Ended { status_code: None, error: Some(error), answer: String::new() };
     let now = state.clock.now();
     let Some(secrets) = endpoint.secrets(&state.secrets, now) else {
@@ -261,7 +275,7 @@ async fn post(state: &State, client: &reqwest::Client, endpoint: &WebhookEndpoin
         .post(url)
         .header("Content-Type", "application/json; charset=utf-8")
         .header(signature::HEADER, signature::sign(&secrets, now, payload.as_bytes()))
-        .body(payload.to_owned());
+        .body(payload);
     let response = match request.send().await {
         Ok(response) => response,
         Err(error) => return failed(told(&error)),

@@ -102,6 +102,11 @@ impl MediaType {
     pub fn parse(self, bytes: &[u8]) -> Result<Value, Error> {
         match self {
             MediaType::Json => from_json(bytes),
+            // No parameter has such a name, and curl says "form" of whatever is not told otherwise.
+            MediaType::Form if bytes.trim_ascii_start().starts_with(b"{") => Err(Error::Malformed(
+                "The body looks like JSON, but came as a form. Send it with Content-Type: application/json."
+                    .to_owned(),
+            )),
             MediaType::Form => form::tree(form::pairs(bytes)?),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use oncepay::faults::{PANIC_AT, Point};
 use serde_json::{Value, json};
 
-use crate::support::{Program, TestDatabase, raw_request};
+use crate::support::{Program, TestDatabase, eventually, fresh_key, raw_request};
 
 const SECRET_KEY: &str = "the-secret-of-this-server-is-long,an-older-secret-of-this-server";
 const BAD_KEY: &str = "sk_test_5ecretkeythatnobodyhas0123456789";
@@ -31,7 +31,8 @@ const NEVER: &[&str] = &[
     "4539578763621486",
     "424242424242",
     // The code alone is so short that ids and times may contain it.
-    "cvc",
+    "[cvc]",
+    "\"cvc\"",
     "=9173",
     "\"9173",
     "canary",
@@ -173,7 +174,7 @@ fn each_line_is_an_object_each_request_has_one_and_no_secret_is_in_any_at_any_le
     for id in &ids {
         let line = &lines[id];
         assert!(line["status"].is_u64() && line["latency_ms"].is_f64(), "{line}");
-        for member in ["account", "method", "route", "idempotency"] {
+        for member in ["account", "method", "route", "idempotency", "error"] {
             assert!(line[member].is_string(), "{line}");
         }
     }
@@ -194,6 +195,8 @@ fn each_line_is_an_object_each_request_has_one_and_no_secret_is_in_any_at_any_le
     assert_eq!(shown(0), expected(true, ["POST", "/v1/charges"], 201, "executed"));
     assert_eq!(shown(1), expected(true, ["POST", "/v1/charges"], 201, "replayed"));
     assert_eq!(shown(2), expected(true, ["POST", "/v1/charges"], 422, "mismatch"));
+    let errors = [0, 2].map(|number: usize| lines[&ids[number]]["error"].as_str().unwrap());
+    assert_eq!(errors, ["-", "idempotency_key_reused"]);
     let by_outcome: Vec<&str> = ids.iter().map(|id| lines[id]["idempotency"].as_str().unwrap()).collect();
     for outcome in ["executed", "invalid", "rolled_back", "-"] {
         assert!(by_outcome.contains(&outcome), "{outcome} is not in {by_outcome:?}");
@@ -236,4 +239,23 @@ fn a_panic_is_a_line_of_the_log_and_its_request_has_one_too() {
     let [line] = of("oncepay::request")[..] else { panic!("{log}") };
     assert!(line["status"] == 500 && line["request_id"] == id, "{line}");
     assert_no_secrets(&log, &database.api_key);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_begins_to_fail_is_told_of_once() {
+    let database = Arc::new(TestDatabase::new());
+    let environment = [("WEBHOOK_ALLOW_PRIVATE", "true"), ("WEBHOOK_SCHEDULE", "fast")];
+    let program = Program::start(&database, &environment);
+    let post = async |path: &str, form: &str| {
+        program.post(path).key(&fresh_key()).form(form).send().await.expect(201).id().to_owned()
+    };
+    let endpoint = post("/v1/webhook_endpoints", "url=http://127.0.0.1:9/&enabled_events[]=*").await;
+    for _ in 0..3 {
+        post("/v1/customers", "").await;
+    }
+    let attempts = || database.count("webhook_attempts");
+    eventually("all of them and a second time", || attempts() >= 4);
+    let log = program.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains(&endpoint)).collect();
+    assert!(matches!(told[..], [line] if line.contains("WARN") && line.contains("refused")), "{told:?}");
 }
