@@ -17,7 +17,7 @@ pub struct Attempt {
     method: PaymentMethod,
     charge: Option<Charge>,
     movement: Option<BalanceTransaction>,
-    decline: Option<Decline>,
+    failure: Option<Failure>,
 }
 
 /// An attempt that failed. It is no error: it is committed, and its answer, a 402, is remembered.
@@ -47,28 +47,25 @@ pub fn attempt(
     }
     let (charge, movement) = charges::attempt(cause, &intent, &method)?;
     let decline = charge.decline();
-    let status = match (decline, &movement) {
-        (Some(_), _) => Status::RequiresPaymentMethod,
-        (None, None) => Status::RequiresCapture,
-        (None, Some(_)) => Status::Succeeded,
-    };
     let intent = PaymentIntent {
-        status,
+        status: if movement.is_some() { Status::Succeeded } else { Status::RequiresCapture },
         amount_received: charge.amount_captured,
         latest_charge_id: Some(charge.id),
         ..intent
     };
-    let attempt = Attempt { intent, method, charge: Some(charge), movement, decline };
-    Ok(attempt.with_error())
+    let attempt = Attempt { intent, method, charge: Some(charge), movement, failure: None };
+    Ok(match decline {
+        None => attempt,
+        Some(decline) => attempt.failed(decline),
+    })
 }
 
 /// The card wants its holder to confirm: that is a next action, or a failure where nobody can be asked.
 fn ask(cause: &Cause, intent: PaymentIntent, method: PaymentMethod, confirmation: Confirmation) -> Attempt {
     let nobody_there = confirmation.off_session || confirmation.error_on_requires_action;
     if nobody_there {
-        let intent = PaymentIntent { status: Status::RequiresPaymentMethod, ..intent };
-        let decline = Some(Decline::AuthenticationRequired);
-        return Attempt { intent, method, charge: None, movement: None, decline }.with_error();
+        let attempt = Attempt { intent, method, charge: None, movement: None, failure: None };
+        return attempt.failed(Decline::AuthenticationRequired);
     }
     let url = format!("{}/3d_secure/{}", cause.base_url, intent.full_client_secret());
     let next_action = json!({
@@ -76,32 +73,10 @@ fn ask(cause: &Cause, intent: PaymentIntent, method: PaymentMethod, confirmation
         "redirect_to_url": { "return_url": confirmation.return_url, "url": url },
     });
     let intent = PaymentIntent { status: Status::RequiresAction, next_action: Some(next_action), ..intent };
-    Attempt { intent, method, charge: None, movement: None, decline: None }
+    Attempt { intent, method, charge: None, movement: None, failure: None }
 }
 
 impl Attempt {
-    /// A failed attempt leaves its error on the intent, and takes the payment method off it.
-    fn with_error(mut self) -> Self {
-        if let Some(failure) = self.failure() {
-            let error = ErrorBody {
-                charge: failure.charge.map(|charge| charge.to_string()),
-                payment_method: Some(&failure.method),
-                ..ErrorBody::decline(failure.decline)
-            };
-            self.intent.last_payment_error = serde_json::to_value(error).ok();
-            self.intent.payment_method_id = None;
-        }
-        self
-    }
-
-    fn failure(&self) -> Option<Failure> {
-        Some(Failure {
-            decline: self.decline?,
-            charge: self.charge.as_ref().map(|charge| charge.id),
-            method: self.method.shape(),
-        })
-    }
-
     /// The charge and, if money moved, its row of the ledger.
     pub fn money(&self) -> Option<queries::Money<'_>> {
         self.charge.as_ref().map(|charge| (charge, self.movement.as_ref()))
@@ -110,7 +85,7 @@ impl Attempt {
     /// What happened, in order.
     pub fn events(&self) -> Vec<(&'static str, Value)> {
         let charge = self.charge.iter().map(|charge| (charge.first_event(), charge.shape()));
-        let intent = match (self.decline, self.intent.status) {
+        let intent = match (&self.failure, self.intent.status) {
             (Some(_), _) => "payment_intent.payment_failed",
             (None, Status::RequiresAction) => "payment_intent.requires_action",
             (None, Status::RequiresCapture) => "payment_intent.amount_capturable_updated",
@@ -137,7 +112,28 @@ impl Attempt {
         if let Some(charge) = &self.charge {
             simulation::will_speak_of_charge(connection, cause, charge)?;
         }
-        let failure = self.failure();
-        Ok((self.intent, failure))
+        Ok((self.intent, self.failure))
+    }
+
+    /// This attempt as one that failed: it leaves its error on the intent, and takes the payment method off it.
+    fn failed(mut self, decline: Decline) -> Self {
+        let failure = Failure {
+            decline,
+            charge: self.charge.as_ref().map(|charge| charge.id),
+            method: self.method.shape(),
+        };
+        let error = ErrorBody {
+            charge: failure.charge.map(|charge| charge.to_string()),
+            payment_method: Some(&failure.method),
+            ..ErrorBody::decline(decline)
+        };
+        self.intent = PaymentIntent {
+            status: Status::RequiresPaymentMethod,
+            payment_method_id: None,
+            last_payment_error: serde_json::to_value(error).ok(),
+            ..self.intent
+        };
+        self.failure = Some(failure);
+        self
     }
 }
