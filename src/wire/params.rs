@@ -116,11 +116,6 @@ impl Params {
         Self { members, parent: String::new(), is_json }
     }
 
-    /// None at all.
-    pub fn empty() -> Self {
-        Self::new(Map::new(), false)
-    }
-
     /// A parameter that may be left out.
     ///
     /// # Errors
