@@ -92,6 +92,21 @@ impl Params {
         T::from_parameter(parameter).map(Update::Set)
     }
 
+    /// A text that may be left out, and otherwise is one of `words`.
+    ///
+    /// # Errors
+    /// It is no text, or another one.
+    pub fn one_of(&mut self, name: &str, words: &[&str]) -> Result<Option<String>, Error> {
+        let full_name = self.name_of(name);
+        match self.take::<String>(name)? {
+            Some(word) if !words.contains(&word.as_str()) => Err(Error::invalid(
+                &full_name,
+                format!("Invalid {full_name}: must be one of {}.", words.join(", ")),
+            )),
+            word => Ok(word),
+        }
+    }
+
     /// The members of a parameter that is itself an object.
     ///
     /// # Errors
