@@ -42,7 +42,7 @@ impl Parameters for CreateIntent {
                 "You cannot use both `automatic_payment_methods` and `payment_method_types`.",
             ));
         }
-        let confirmation_method = one_of(params, "confirmation_method", &["automatic", "manual"])?;
+        let confirmation_method = params.one_of("confirmation_method", &["automatic", "manual"])?;
         let is_confirmed = params.take("confirm")?.unwrap_or(false);
         for name in ["off_session", "error_on_requires_action", "return_url"] {
             if !is_confirmed && params.has(name) {
@@ -110,7 +110,7 @@ struct CancelIntent {
 
 impl Parameters for CancelIntent {
     fn read(params: &mut Params) -> Result<Self, Error> {
-        Ok(Self { reason: one_of(params, "cancellation_reason", &CANCELLATION_REASONS)? })
+        Ok(Self { reason: params.one_of("cancellation_reason", &CANCELLATION_REASONS)? })
     }
 }
 
@@ -177,7 +177,7 @@ impl Details {
         Ok(Self {
             customer: None,
             method,
-            capture_method: one_of(params, "capture_method", &["automatic", "automatic_async", "manual"])?,
+            capture_method: params.one_of("capture_method", &["automatic", "automatic_async", "manual"])?,
             setup_future_usage: usage,
             payment_method_options: options.map(|MethodOptions(shape)| shape),
             description: Update::Keep,
@@ -219,7 +219,7 @@ impl FromParameter for Automatic {
     fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
         let mut params = Params::from_parameter(parameter)?;
         let enabled: bool = params.need("enabled")?;
-        let redirects = one_of(&mut params, "allow_redirects", &["always", "never"])?;
+        let redirects = params.one_of("allow_redirects", &["always", "never"])?;
         params.finish()?;
         let redirects = redirects.unwrap_or_else(|| "always".to_owned());
         Ok(Self(json!({ "allow_redirects": redirects, "enabled": enabled })))
@@ -234,23 +234,12 @@ impl FromParameter for MethodOptions {
         let mut params = Params::from_parameter(parameter)?;
         let mut secure = None;
         if let Some(mut card) = params.nested("card")? {
-            secure = one_of(&mut card, "request_three_d_secure", &["any", "automatic", "challenge"])?;
+            secure = card.one_of("request_three_d_secure", &["any", "automatic", "challenge"])?;
             card.finish()?;
         }
         params.finish()?;
         let secure = secure.unwrap_or_else(|| "automatic".to_owned());
         Ok(Self(json!({ "card": { "request_three_d_secure": secure } })))
-    }
-}
-
-fn one_of(params: &mut Params, name: &str, values: &[&str]) -> Result<Option<String>, Error> {
-    let full_name = params.name_of(name);
-    match params.take::<String>(name)? {
-        Some(value) if !values.contains(&value.as_str()) => Err(Error::invalid(
-            &full_name,
-            format!("Invalid {full_name}: must be one of {}.", values.join(", ")),
-        )),
-        value => Ok(value),
     }
 }
 

@@ -1,8 +1,11 @@
 //! Payment intents: the promise to pay an amount. Its charges are the attempts to keep it.
 //!
-//! The states and what they allow are in [`status`]. Each verb locks the intent before it reads it, and its charge
-//! after it, always in this order.
+//! The states and what they allow are in [`status`], what a caller may say of an intent is in `details.rs`, and how
+//! the money is asked for in `attempt.rs`. Each verb locks the intent before it reads it, and its charge after it,
+//! always in this order.
 
+mod attempt;
+mod details;
 pub mod handlers;
 mod queries;
 pub mod status;
@@ -15,19 +18,23 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::auth::Account;
-use crate::card_network::{self, Decline, simulation};
+use crate::card_network::simulation;
 use crate::charges::{self, Charge, HOLD_DAYS};
 use crate::customers::{self, Customer};
-use crate::error::{Error, ErrorBody};
-use crate::payment_methods::{self, CreatePaymentMethod, Named, PaymentMethod};
+use crate::error::Error;
+use crate::payment_methods::PaymentMethod;
 use crate::schema::payment_intents;
 use crate::secrets::random_text;
 use crate::types::cause::Request;
 use crate::types::ids;
 use crate::types::{Amount, Cause, Currency, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
 use crate::wire::Update;
-use crate::wire::params::{self, Email, patch_metadata};
+use crate::wire::params::{self, patch_metadata};
 use crate::wire::shared::Shipping;
+pub use attempt::Failure;
+use attempt::attempt;
+use details::change;
+pub use details::{Details, Method};
 pub use status::{Call, Status};
 
 /// A payment intent. Amounts are in minor units of its currency.
@@ -79,28 +86,6 @@ pub struct CreateIntent {
     pub confirm: Option<Confirmation>,
 }
 
-/// What can be said of an intent when it is made and later.
-pub struct Details {
-    pub customer: Option<Id<Customer>>,
-    pub method: Update<Method>,
-    pub capture_method: Option<String>,
-    pub setup_future_usage: Update<String>,
-    pub payment_method_options: Option<Value>,
-    pub description: Update<String>,
-    pub metadata: MetadataPatch,
-    pub receipt_email: Update<Email>,
-    pub shipping: Update<Shipping>,
-    pub statement_descriptor: Update<String>,
-    pub statement_descriptor_suffix: Update<String>,
-}
-
-/// How a request names the payment method.
-pub enum Method {
-    Named(Named),
-    /// `payment_method_data`
-    New(Box<CreatePaymentMethod>),
-}
-
 /// What an update says beyond the details.
 pub struct UpdateIntent {
     pub amount: Option<i64>,
@@ -135,13 +120,24 @@ pub struct Filter {
     pub customer: Option<Id<Customer>>,
 }
 
-/// An attempt that failed. It is no error: it is committed, and its answer, a 402, is remembered.
-#[derive(Debug)]
-pub struct Failure {
-    pub decline: Decline,
-    /// None if the network was not even asked.
-    pub charge: Option<Id<Charge>>,
-    pub method: Value,
+/// A page of payment intents, the newest first.
+///
+/// # Errors
+/// The cursor names no intent, or the filter no customer.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<PaymentIntent>>,
+    filter: &Filter,
+) -> Result<Page<PaymentIntent>, Error> {
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
+    }
+    if let Some(customer) = filter.customer {
+        customers::known(connection, cause, customer, "customer")?;
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
 
 /// Makes a payment intent, and confirms it if that is asked for too.
@@ -170,6 +166,14 @@ pub fn create(
             attempt.follow_up(connection, cause)
         }
     }
+}
+
+/// A payment intent by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentIntent, Error> {
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// Changes a payment intent.
@@ -323,14 +327,6 @@ pub fn charge_to_refund(
     })
 }
 
-/// A payment intent by its id.
-///
-/// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentIntent, Error> {
-    ids::in_path(id, |id| queries::find(connection, cause.account, id))
-}
-
 /// That `param` names a payment intent.
 ///
 /// # Errors
@@ -343,26 +339,6 @@ pub fn known(
 ) -> Result<(), Error> {
     let found = queries::find(connection, cause.account, id)?;
     found.map(drop).ok_or_else(|| Error::no_such::<PaymentIntent>(&id.to_string(), param))
-}
-
-/// A page of payment intents, the newest first.
-///
-/// # Errors
-/// The cursor names no intent, or the filter no customer.
-pub fn list(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    page: &PageRequest,
-    cursor: Option<Id<PaymentIntent>>,
-    filter: &Filter,
-) -> Result<Page<PaymentIntent>, Error> {
-    if let Some(id) = cursor {
-        known(connection, cause, id, page.cursor_name())?;
-    }
-    if let Some(customer) = filter.customer {
-        customers::known(connection, cause, customer, "customer")?;
-    }
-    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
 
 /// The shapes of these payment intents.
@@ -408,189 +384,6 @@ fn blank(cause: &Cause, create: &CreateIntent) -> Result<PaymentIntent, Error> {
         canceled_at: None,
         created_at: cause.now,
     })
-}
-
-/// The intent with these details, and the payment method if they name one.
-fn change(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    intent: PaymentIntent,
-    details: Details,
-) -> Result<(PaymentIntent, Option<PaymentMethod>), Error> {
-    let customer_id = match details.customer {
-        Some(customer) => Some(customers::active(connection, cause, customer, "customer")?.id),
-        None => intent.customer_id,
-    };
-    let is_anothers_now = customer_id != intent.customer_id;
-    let mut intent = PaymentIntent {
-        customer_id,
-        capture_method: details.capture_method.unwrap_or(intent.capture_method),
-        setup_future_usage: details.setup_future_usage.applied_to(intent.setup_future_usage),
-        payment_method_options: details.payment_method_options.unwrap_or(intent.payment_method_options),
-        description: details.description.applied_to(intent.description),
-        metadata: patch_metadata(&intent.metadata, &details.metadata)?,
-        receipt_email: details.receipt_email.map(|Email(email)| email).applied_to(intent.receipt_email),
-        shipping: details.shipping.applied_to(intent.shipping),
-        statement_descriptor: details.statement_descriptor.applied_to(intent.statement_descriptor),
-        statement_descriptor_suffix: details
-            .statement_descriptor_suffix
-            .applied_to(intent.statement_descriptor_suffix),
-        ..intent
-    };
-    let method = match details.method {
-        Update::Keep => {
-            if let Some(id) = intent.payment_method_id.filter(|_| is_anothers_now) {
-                intent.usable_method(connection, cause, id)?;
-            }
-            return Ok((intent, None));
-        }
-        Update::Unset => None,
-        Update::Set(Method::Named(named)) => {
-            Some(payment_methods::named(connection, cause, named, "payment_method")?)
-        }
-        Update::Set(Method::New(create)) => Some(payment_methods::create(connection, cause, *create)?),
-    };
-    if let Some(method) = &method {
-        intent.check_method(method)?;
-    }
-    intent.payment_method_id = method.as_ref().map(|method| method.id);
-    intent.next_action = None;
-    intent.status =
-        if method.is_some() { Status::RequiresConfirmation } else { Status::RequiresPaymentMethod };
-    Ok((intent, method))
-}
-
-/// What came of a confirmation, before it is written.
-struct Attempt {
-    intent: PaymentIntent,
-    method: PaymentMethod,
-    charge: Option<Charge>,
-    movement: Option<crate::balance::BalanceTransaction>,
-    decline: Option<Decline>,
-}
-
-/// Asks the cardholder or the network, whoever is next. Nothing is written here.
-fn attempt(
-    cause: &Cause,
-    intent: PaymentIntent,
-    method: PaymentMethod,
-    confirmation: Confirmation,
-) -> Result<Attempt, Error> {
-    let intent = PaymentIntent {
-        payment_method_id: Some(method.id),
-        next_action: None,
-        last_payment_error: None,
-        ..intent
-    };
-    if card_network::asks_the_cardholder(method.test_card()?) {
-        return Ok(ask(cause, intent, method, confirmation));
-    }
-    let (charge, movement) = charges::attempt(cause, &intent, &method)?;
-    let decline = charge.decline();
-    let status = match (decline, &movement) {
-        (Some(_), _) => Status::RequiresPaymentMethod,
-        (None, None) => Status::RequiresCapture,
-        (None, Some(_)) => Status::Succeeded,
-    };
-    let intent = PaymentIntent {
-        status,
-        amount_received: charge.amount_captured,
-        latest_charge_id: Some(charge.id),
-        ..intent
-    };
-    let attempt = Attempt { intent, method, charge: Some(charge), movement, decline };
-    Ok(attempt.with_error())
-}
-
-/// The card wants its holder to confirm: that is a next action, or a failure where nobody can be asked.
-fn ask(cause: &Cause, intent: PaymentIntent, method: PaymentMethod, confirmation: Confirmation) -> Attempt {
-    let nobody_there = confirmation.off_session || confirmation.error_on_requires_action;
-    if nobody_there {
-        let intent = PaymentIntent { status: Status::RequiresPaymentMethod, ..intent };
-        let decline = Some(Decline::AuthenticationRequired);
-        return Attempt { intent, method, charge: None, movement: None, decline }.with_error();
-    }
-    let url = format!("{}/3d_secure/{}", cause.base_url, intent.full_client_secret());
-    let next_action = json!({
-        "type": "redirect_to_url",
-        "redirect_to_url": { "return_url": confirmation.return_url, "url": url },
-    });
-    let intent = PaymentIntent { status: Status::RequiresAction, next_action: Some(next_action), ..intent };
-    Attempt { intent, method, charge: None, movement: None, decline: None }
-}
-
-impl Attempt {
-    /// A failed attempt leaves its error on the intent, and takes the payment method off it.
-    fn with_error(mut self) -> Self {
-        if let Some(failure) = self.failure() {
-            let error = ErrorBody {
-                charge: failure.charge.map(|charge| charge.to_string()),
-                payment_method: Some(&failure.method),
-                ..ErrorBody::decline(failure.decline)
-            };
-            self.intent.last_payment_error = serde_json::to_value(error).ok();
-            self.intent.payment_method_id = None;
-        }
-        self
-    }
-
-    fn failure(&self) -> Option<Failure> {
-        Some(Failure {
-            decline: self.decline?,
-            charge: self.charge.as_ref().map(|charge| charge.id),
-            method: self.method.shape(),
-        })
-    }
-
-    /// The charge and, if money moved, its row of the ledger.
-    fn money(&self) -> Option<queries::Money<'_>> {
-        self.charge.as_ref().map(|charge| (charge, self.movement.as_ref()))
-    }
-
-    /// What happened, in order.
-    fn events(&self) -> Vec<(&'static str, Value)> {
-        let charge = self.charge.iter().map(|charge| (charge.first_event(), charge.shape()));
-        let intent = match (self.decline, self.intent.status) {
-            (Some(_), _) => "payment_intent.payment_failed",
-            (None, Status::RequiresAction) => "payment_intent.requires_action",
-            (None, Status::RequiresCapture) => "payment_intent.amount_capturable_updated",
-            (None, _) => "payment_intent.succeeded",
-        };
-        charge.chain([(intent, self.intent.shape())]).collect()
-    }
-
-    /// Gives the card to the customer if it is to be used again, which only a card that worked can be; and lets the
-    /// network have its say.
-    fn follow_up(
-        self,
-        connection: &mut PgConnection,
-        cause: &Cause,
-    ) -> Result<(PaymentIntent, Option<Failure>), Error> {
-        let worked = matches!(self.intent.status, Status::Succeeded | Status::RequiresCapture);
-        if let Some(customer) = self.intent.customer_id
-            && worked
-            && self.intent.setup_future_usage.is_some()
-            && self.method.customer_id.is_none()
-        {
-            payment_methods::give(connection, cause, self.method.clone(), customer)?;
-        }
-        if let Some(charge) = &self.charge {
-            simulation::will_speak_of_charge(connection, cause, charge)?;
-        }
-        let failure = self.failure();
-        Ok((self.intent, failure))
-    }
-}
-
-impl Details {
-    /// Whether they say who pays, how, or when the money moves.
-    fn is_about_money(&self) -> bool {
-        self.customer.is_some()
-            || !matches!(self.method, Update::Keep)
-            || self.capture_method.is_some()
-            || !matches!(self.setup_future_usage, Update::Keep)
-            || self.payment_method_options.is_some()
-    }
 }
 
 impl PaymentIntent {
@@ -645,40 +438,6 @@ impl PaymentIntent {
             ));
         }
         Ok(())
-    }
-
-    /// The payment method that this intent has, if it may be used.
-    fn usable_method(
-        &self,
-        connection: &mut PgConnection,
-        cause: &Cause,
-        id: Id<PaymentMethod>,
-    ) -> Result<PaymentMethod, Error> {
-        let method = payment_methods::find(connection, cause, id)?
-            .ok_or_else(|| Error::Internal(format!("{id} of {} is gone", self.id)))?;
-        self.check_method(&method)?;
-        Ok(method)
-    }
-
-    /// That this payment method may be used for this intent.
-    fn check_method(&self, method: &PaymentMethod) -> Result<(), Error> {
-        method.check_not_given_up()?;
-        match (method.customer_id, self.customer_id) {
-            (None, _) => Ok(()),
-            (Some(owner), Some(customer)) if owner == customer => Ok(()),
-            (Some(_), None) => Err(Error::invalid(
-                "payment_method",
-                "The payment method you provided is attached to a customer, so for security purposes you must name the \
-                 customer in the request.",
-            )),
-            (Some(_), Some(_)) => Err(Error::invalid(
-                "payment_method",
-                format!(
-                    "The payment method {} does not belong to the customer of this PaymentIntent.",
-                    method.id
-                ),
-            )),
-        }
     }
 
     fn canceled(self, now: DateTime<Utc>, reason: Option<String>) -> Self {

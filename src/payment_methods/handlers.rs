@@ -1,9 +1,8 @@
 use actix_web::web::{self, Path};
 
-use super::card::{ExpiryPart, typed};
+use super::new_card::{ExpiryPart, typed};
 use super::{
-    BillingDetails, BillingDetailsPatch, CardOrToken, CreatePaymentMethod, Named, NewCard, PaymentMethod,
-    UpdatePaymentMethod,
+    BillingDetailsPatch, CardOrToken, CreatePaymentMethod, Named, NewCard, PaymentMethod, UpdatePaymentMethod,
 };
 use crate::app::Route;
 use crate::card_network;
@@ -14,7 +13,6 @@ use crate::idempotency::{Answer, Policy};
 use crate::payment_methods;
 use crate::tokens::Token;
 use crate::types::{Id, Page, PageRequest};
-use crate::wire::params::Email;
 use crate::wire::{self, FromParameter, Nothing, Parameter, Parameters, Params, Payload};
 
 const PATH: &str = "/v1/payment_methods";
@@ -85,46 +83,9 @@ impl FromParameter for CardOrToken {
     }
 }
 
-impl FromParameter for BillingDetails {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let mut params = Params::from_parameter(parameter)?;
-        let details = Self {
-            address: params.take("address")?.unwrap_or_default(),
-            email: params.take("email")?.map(|Email(email)| email),
-            name: params.take("name")?,
-            phone: params.take("phone")?,
-        };
-        params.finish()?;
-        Ok(details)
-    }
-}
-
-impl FromParameter for BillingDetailsPatch {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let mut params = Params::from_parameter(parameter)?;
-        let patch = Self::read(&mut params)?;
-        params.finish()?;
-        Ok(patch)
-    }
-}
-
-impl BillingDetailsPatch {
-    fn read(params: &mut Params) -> Result<Self, Error> {
-        Ok(Self {
-            address: params.update("address")?,
-            email: params.update("email")?.map(|Email(email)| email),
-            name: params.update("name")?,
-            phone: params.update("phone")?,
-        })
-    }
-}
-
 impl Parameters for UpdatePaymentMethod {
     fn read(params: &mut Params) -> Result<Self, Error> {
-        let billing_details = match params.take("billing_details")? {
-            Some(patch) => patch,
-            None => BillingDetailsPatch::read(&mut Params::empty())?,
-        };
+        let billing_details = params.take("billing_details")?.unwrap_or(BillingDetailsPatch::KEEP);
         let (mut expiry_month, mut expiry_year) = (None, None);
         if let Some(mut card) = params.nested("card")? {
             expiry_month = card.take("exp_month")?.map(|ExpiryPart(month)| month);

@@ -3,34 +3,31 @@
 //! A card has two names: `pm_…` as a payment method, and `card_…` where the older API calls it a source. What is kept
 //! of it is which test card it is, its expiry and its holder; never a number or security code.
 
-pub mod card;
+mod billing_details;
+mod card_snapshot;
 pub mod handlers;
+mod new_card;
 mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::Jsonb;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::auth::Account;
 use crate::card_network::{self, TestCard};
 use crate::customers::{self, Customer};
-use crate::db::jsonb_column;
 use crate::error::Error;
 use crate::schema::payment_methods;
 use crate::tokens::{self, Token};
 use crate::types::cause::Request;
 use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
-use crate::wire::Update;
 use crate::wire::params::patch_metadata;
-use crate::wire::shared::Address;
-pub use card::{CardSnapshot, NewCard};
+pub use billing_details::{BillingDetails, BillingDetailsPatch};
+pub use card_snapshot::CardSnapshot;
+pub use new_card::NewCard;
 
 /// A payment method.
 #[derive(Debug, Clone, Queryable, Selectable, Insertable)]
@@ -63,16 +60,6 @@ impl Kind for Card {
     const NOUN: &'static str = "source";
 }
 
-/// Who holds the card, as typed with it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Jsonb)]
-pub struct BillingDetails {
-    pub address: Address,
-    pub email: Option<String>,
-    pub name: Option<String>,
-    pub phone: Option<String>,
-}
-
 /// How a request names the payment method it means: `pm_…`, or the test method `pm_card_visa`.
 pub enum Named {
     Existing(Id<PaymentMethod>),
@@ -103,14 +90,6 @@ pub struct UpdatePaymentMethod {
     pub expiry_month: Option<i64>,
     pub expiry_year: Option<i64>,
     pub metadata: MetadataPatch,
-}
-
-/// What changes of the holder.
-pub struct BillingDetailsPatch {
-    pub address: Update<Address>,
-    pub email: Update<String>,
-    pub name: Update<String>,
-    pub phone: Update<String>,
 }
 
 /// Makes a payment method.
@@ -470,38 +449,3 @@ impl PaymentMethod {
         self.snapshot().source_shape(self.card_id(), self.customer_id)
     }
 }
-
-impl BillingDetails {
-    pub fn shape(&self) -> Value {
-        json!({
-            "address": self.address,
-            "email": self.email,
-            "name": self.name,
-            "phone": self.phone,
-            "tax_id": null,
-        })
-    }
-
-    /// These details with what `other` has.
-    fn overlaid(self, other: BillingDetails) -> Self {
-        Self {
-            address: if other.address == Address::default() { self.address } else { other.address },
-            email: other.email.or(self.email),
-            name: other.name.or(self.name),
-            phone: other.phone.or(self.phone),
-        }
-    }
-}
-
-impl BillingDetailsPatch {
-    fn applied_to(self, old: BillingDetails) -> BillingDetails {
-        BillingDetails {
-            address: self.address.applied_to(Some(old.address)).unwrap_or_default(),
-            email: self.email.applied_to(old.email),
-            name: self.name.applied_to(old.name),
-            phone: self.phone.applied_to(old.phone),
-        }
-    }
-}
-
-jsonb_column!(BillingDetails);

@@ -1,4 +1,8 @@
-//! Values that cannot be wrong: each has one constructor, and whoever holds one need not check again.
+//! Values that cannot be wrong, and what is handed on together.
+//!
+//! An [`Id`], an [`Amount`], a [`Currency`] and [`Metadata`] have private fields, and whatever makes one of a caller's
+//! text or number checks it; so whoever holds one need not check again. What the database holds was checked when it was
+//! written. A [`Page`], what is asked of it, and a [`Cause`] only keep together what belongs together.
 
 pub mod cause;
 pub mod ids;

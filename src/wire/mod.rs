@@ -5,9 +5,13 @@
 pub mod body;
 pub mod expand;
 pub mod form;
+mod from_parameter;
+mod metadata;
+mod page;
 pub mod params;
 pub mod shared;
 pub mod unread;
+mod unsupported;
 
 pub use body::Payload;
 pub use expand::Expand;

@@ -1,73 +1,15 @@
 //! Reading parameters into types, one by one and by name.
 //!
 //! A noun's `CreateX` takes what it knows from [`Params`]; what is left then is unknown and refused by its name.
-//! Names in errors are written as in a form: `card[exp_month]`.
+//! Names in errors are written as in a form: `card[exp_month]`. What a single value can be is in `from_parameter.rs`,
+//! what many routes take in `metadata.rs` and `page.rs`.
 
-use std::collections::BTreeMap;
-
-use chrono::DateTime;
 use serde_json::{Map, Value};
 
+pub use super::from_parameter::{Email, amount, part};
+pub use super::metadata::patch_metadata;
+use super::unsupported::UNSUPPORTED;
 use crate::error::{Error, quoted};
-use crate::types::page::Cursor;
-use crate::types::{Amount, Currency, Id, Kind, Metadata, MetadataPatch, PageRequest};
-
-/// The most characters of a text.
-pub const MAX_TEXT_CHARACTERS: usize = 5000;
-/// The most characters of an e-mail address.
-pub const MAX_EMAIL_CHARACTERS: usize = 512;
-
-/// What Stripe's API has and this service has not: Connect, tax, other methods of payment, and the like.
-const UNSUPPORTED: [&str; 48] = [
-    "account",
-    "allow_redisplay",
-    "amount_details",
-    "application_fee",
-    "application_fee_amount",
-    "balance",
-    "bank_account",
-    "business_name",
-    "card_present",
-    "cash_balance",
-    "confirmation_token",
-    "coupon",
-    "currency",
-    "customer",
-    "customer_account",
-    "cvc_update",
-    "default_card",
-    "destination",
-    "exchange_rate",
-    "excluded_payment_method_types",
-    "forward_to",
-    "hooks",
-    "individual_name",
-    "instructions_email",
-    "invoice",
-    "invoice_prefix",
-    "level3",
-    "mandate",
-    "mandate_data",
-    "next_invoice_sequence",
-    "on_behalf_of",
-    "origin",
-    "payment_details",
-    "payment_method_configuration",
-    "person",
-    "pii",
-    "promotion_code",
-    "radar_options",
-    "refund_application_fee",
-    "reverse_transfer",
-    "tax",
-    "tax_exempt",
-    "tax_id_data",
-    "test_clock",
-    "transfer_data",
-    "transfer_group",
-    "use_stripe_sdk",
-    "validate",
-];
 
 /// The parameters of a request that nobody has taken yet.
 pub struct Params {
@@ -116,11 +58,6 @@ impl Params {
         Self { members, parent: String::new(), is_json }
     }
 
-    /// None at all.
-    pub fn empty() -> Self {
-        Self::new(Map::new(), false)
-    }
-
     /// A parameter that may be left out.
     ///
     /// # Errors
@@ -155,38 +92,19 @@ impl Params {
         T::from_parameter(parameter).map(Update::Set)
     }
 
-    /// Metadata, to be merged with what an object has.
+    /// A text that may be left out, and otherwise is one of `words`.
     ///
     /// # Errors
-    /// It is no object of texts.
-    pub fn metadata(&mut self) -> Result<MetadataPatch, Error> {
-        let name = self.name_of("metadata");
-        let members = match self.members.remove("metadata") {
-            None => return Ok(MetadataPatch::Keep),
-            Some(Value::Null) => return Ok(MetadataPatch::Clear),
-            Some(Value::String(text)) if text.is_empty() => return Ok(MetadataPatch::Clear),
-            Some(Value::Object(members)) => members,
-            Some(_) => return Err(Error::invalid(&name, format!("Invalid object: {name}"))),
-        };
-        let is_json = self.is_json;
-        let read = |(key, value): (String, Value)| {
-            let inner = format!("{name}[{}]", quoted(&key));
-            let text = match value {
-                Value::Null => None,
-                Value::String(text) => Some(text),
-                Value::Bool(value) if is_json => Some(value.to_string()),
-                Value::Number(number) if is_json && !number.is_f64() => Some(number.to_string()),
-                _ => {
-                    return Err(Error::invalid(
-                        &inner,
-                        "Metadata values must be text, integers or booleans.",
-                    ));
-                }
-            };
-            Ok((key, text))
-        };
-        let pairs = members.into_iter().map(read).collect::<Result<BTreeMap<_, _>, Error>>()?;
-        Ok(MetadataPatch::Merge(pairs))
+    /// It is no text, or another one.
+    pub fn one_of(&mut self, name: &str, words: &[&str]) -> Result<Option<String>, Error> {
+        let full_name = self.name_of(name);
+        match self.take::<String>(name)? {
+            Some(word) if !words.contains(&word.as_str()) => Err(Error::invalid(
+                &full_name,
+                format!("Invalid {full_name}: must be one of {}.", words.join(", ")),
+            )),
+            word => Ok(word),
+        }
     }
 
     /// The members of a parameter that is itself an object.
@@ -219,65 +137,6 @@ impl Params {
     /// The full name of a member, as in `card[exp_month]`.
     pub fn name_of(&self, name: &str) -> String {
         if self.parent.is_empty() { name.to_owned() } else { format!("{}[{name}]", self.parent) }
-    }
-
-    /// Which page of a list is asked for: `limit`, `starting_after`, `ending_before`, `created`.
-    ///
-    /// # Errors
-    /// A limit that is not 1–100, both cursors at once, or a cursor that is no id of a `K`.
-    pub fn page<K: Kind>(&mut self) -> Result<(PageRequest, Option<Id<K>>), Error> {
-        let limit = self.take::<i64>("limit")?.unwrap_or(10);
-        let limit = u8::try_from(limit).ok().filter(|limit| (1..=100).contains(limit)).ok_or_else(|| {
-            let bound = if limit < 1 { "greater than or equal to 1" } else { "less than or equal to 100" };
-            Error::ParameterInvalid {
-                param: "limit".to_owned(),
-                code: Some("parameter_invalid_integer"),
-                message: format!("This value must be {bound} (it currently is '{limit}')."),
-            }
-        })?;
-        let after = self.take::<Id<K>>("starting_after")?;
-        let before = self.take::<Id<K>>("ending_before")?;
-        let mut page = self.created(PageRequest::new(limit))?;
-        let cursor = match (after, before) {
-            (Some(_), Some(_)) => {
-                let message = "You cannot use both `starting_after` and `ending_before`.";
-                return Err(Error::invalid("ending_before", message));
-            }
-            (Some(id), None) => {
-                page = page.at(Cursor::StartingAfter(id.uuid()));
-                Some(id)
-            }
-            (None, Some(id)) => {
-                page = page.at(Cursor::EndingBefore(id.uuid()));
-                Some(id)
-            }
-            (None, None) => None,
-        };
-        Ok((page, cursor))
-    }
-
-    /// `created=N`, or `created[gt]`, `[gte]`, `[lt]`, `[lte]`, in Unix seconds.
-    fn created(&mut self, page: PageRequest) -> Result<PageRequest, Error> {
-        if !self.members.get("created").is_some_and(Value::is_object) {
-            let exact = self.take::<Seconds>("created")?;
-            return Ok(exact.map_or(page.clone(), |Seconds(at)| page.created_from(at).created_before(at + 1)));
-        }
-        let Some(mut bounds) = self.nested("created")? else { return Ok(page) };
-        let mut page = page;
-        if let Some(Seconds(at)) = bounds.take("gt")? {
-            page = page.created_from(at + 1);
-        }
-        if let Some(Seconds(at)) = bounds.take("gte")? {
-            page = page.created_from(at);
-        }
-        if let Some(Seconds(at)) = bounds.take("lt")? {
-            page = page.created_before(at);
-        }
-        if let Some(Seconds(at)) = bounds.take("lte")? {
-            page = page.created_before(at + 1);
-        }
-        bounds.finish()?;
-        Ok(page)
     }
 }
 
@@ -349,145 +208,6 @@ impl FromParameter for Params {
     }
 }
 
-impl FromParameter for i64 {
-    const EMPTY_IS_UNSET: bool = false;
-
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let is_quoted =
-            parameter.is_json && parameter.value.as_str().is_some_and(|text| integer(text).is_some());
-        let value = match &parameter.value {
-            Value::Number(number) => number.as_i64(),
-            Value::String(text) if !parameter.is_json => integer(text),
-            _ => None,
-        };
-        value.ok_or_else(|| {
-            let wrong = parameter.wrong("integer");
-            let hint = if is_quoted { " (in JSON a number has no quotes)" } else { "" };
-            Error::ParameterInvalid {
-                message: format!("{wrong}{hint}"),
-                param: parameter.name,
-                code: Some("parameter_invalid_integer"),
-            }
-        })
-    }
-}
-
-/// Digits with an optional minus; no plus sign, which a form may mean as a space.
-fn integer(text: &str) -> Option<i64> {
-    if text.starts_with('+') { None } else { text.parse().ok() }
-}
-
-impl FromParameter for bool {
-    const EMPTY_IS_UNSET: bool = false;
-
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        match &parameter.value {
-            Value::Bool(value) => Ok(*value),
-            Value::String(text) if !parameter.is_json => match text.as_str() {
-                "true" | "True" => Ok(true),
-                "false" | "False" => Ok(false),
-                _ => Err(parameter.wrong("boolean (true or false)")),
-            },
-            _ => Err(parameter.wrong("boolean")),
-        }
-    }
-}
-
-impl FromParameter for String {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        parameter.text(MAX_TEXT_CHARACTERS)
-    }
-}
-
-/// An e-mail address: anything around an `@`, as more cannot be known without writing to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Email(pub String);
-
-impl FromParameter for Email {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let name = parameter.name.clone();
-        let text = parameter.text(MAX_EMAIL_CHARACTERS)?;
-        let plausible = text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
-            && !text.contains(char::is_whitespace);
-        if plausible {
-            return Ok(Self(text));
-        }
-        Err(Error::ParameterInvalid {
-            param: name,
-            code: Some("email_invalid"),
-            message: format!("Invalid email address: {}", quoted(&text)),
-        })
-    }
-}
-
-/// A list of texts.
-impl FromParameter for Vec<String> {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        parameter.items()?.into_iter().map(String::from_parameter).collect()
-    }
-}
-
-impl FromParameter for Currency {
-    const EMPTY_IS_UNSET: bool = false;
-
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let found = parameter.value.as_str().and_then(Currency::parse);
-        found.ok_or_else(|| parameter.wrong("currency"))
-    }
-}
-
-impl<K: Kind> FromParameter for Id<K> {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let text = parameter.value.as_str().ok_or_else(|| parameter.wrong("string"))?;
-        Id::parse(text).ok_or_else(|| Error::no_such::<K>(text, &parameter.name))
-    }
-}
-
-/// Unix seconds, from 1970 to the year 9999.
-struct Seconds(u64);
-
-impl FromParameter for Seconds {
-    const EMPTY_IS_UNSET: bool = false;
-
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        const LAST: i64 = 253_402_300_799;
-        let name = parameter.name.clone();
-        let seconds = i64::from_parameter(parameter)?;
-        match (0..=LAST).contains(&seconds).then(|| DateTime::from_timestamp(seconds, 0)).flatten() {
-            Some(time) => Ok(Self(time.timestamp().unsigned_abs())),
-            None => Err(Error::ParameterInvalid {
-                param: name,
-                code: Some("parameter_invalid_integer"),
-                message: format!("Invalid timestamp: {seconds} is not within the years 1970 to 9999."),
-            }),
-        }
-    }
-}
-
-/// Applies a change of metadata.
-///
-/// # Errors
-/// Beyond the limits of [`Metadata`].
-pub fn patch_metadata(metadata: &Metadata, patch: &MetadataPatch) -> Result<Metadata, Error> {
-    metadata.patched(patch).map_err(|error| Error::invalid("metadata", format!("Invalid metadata: {error}.")))
-}
-
-/// The amount of a payment.
-///
-/// # Errors
-/// Out of the bounds of its currency.
-pub fn amount(minor: i64, currency: Currency) -> Result<Amount, Error> {
-    Amount::new(minor, currency).map_err(|error| Error::AmountInvalid { param: "amount".to_owned(), error })
-}
-
-/// A part of a payment.
-///
-/// # Errors
-/// Not positive, or not expressible in its currency.
-pub fn part(minor: i64, currency: Currency, param: &str) -> Result<Amount, Error> {
-    Amount::part(minor, currency).map_err(|error| Error::AmountInvalid { param: param.to_owned(), error })
-}
-
 impl<T> Update<T> {
     /// The property afterwards.
     pub fn applied_to(self, old: Option<T>) -> Option<T> {
@@ -508,47 +228,23 @@ impl<T> Update<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::events::Event;
+    use crate::types::Currency;
+    use crate::wire::form::{pairs, tree};
 
-    fn json(value: Value) -> Params {
+    pub fn json(value: Value) -> Params {
         let Value::Object(members) = value else { panic!("an object") };
         Params::new(members, true)
     }
 
-    fn form(text: &str) -> Params {
-        let pairs = crate::wire::form::pairs(text.as_bytes()).unwrap();
-        let Value::Object(members) = crate::wire::form::tree(pairs).unwrap() else { panic!("an object") };
+    pub fn form(text: &str) -> Params {
+        let Value::Object(members) = tree(pairs(text.as_bytes()).unwrap()).unwrap() else {
+            panic!("an object")
+        };
         Params::new(members, false)
-    }
-
-    #[test]
-    fn integers_are_integers() {
-        assert_eq!(form("a=12").take::<i64>("a").unwrap(), Some(12));
-        assert_eq!(form("a=-12").need::<i64>("a").unwrap(), -12);
-        assert_eq!(json(json!({"a": 12})).need::<i64>("a").unwrap(), 12);
-        let huge = serde_json::from_str(r#"{"a": 9223372036854775808}"#).unwrap();
-        for mut params in [
-            form("a=10.5"),
-            form("a="),
-            form("a=x"),
-            form("a=1e3"),
-            form("a=%2B1"),
-            form("a=+1"),
-            form("a=9223372036854775808"),
-            form("a[b]=1"),
-            json(json!({"a": "12"})),
-            json(json!({"a": 1.0})),
-            json(json!({"a": true})),
-            json(huge),
-        ] {
-            let error = params.take::<i64>("a").unwrap_err();
-            assert_eq!(error.row().code, Some("parameter_invalid_integer"), "{error}");
-        }
-        assert_eq!(form("a=10.5").take::<i64>("a").unwrap_err().to_string(), "Invalid integer: 10.5");
     }
 
     #[test]
@@ -573,52 +269,5 @@ mod tests {
         assert_eq!(form("b=1").update::<String>("a").unwrap(), Update::Keep);
         assert!(form("a=").update::<bool>("a").is_err());
         assert!(form("a=").take::<Currency>("a").is_err());
-    }
-
-    #[test]
-    fn lists_come_numbered_in_forms_and_as_arrays_in_json() {
-        let expected = Some(vec!["x".to_owned(), "y".to_owned()]);
-        assert_eq!(form("a[10]=y&a[2]=x").take::<Vec<String>>("a").unwrap(), expected);
-        assert_eq!(form("a[]=x&a[]=y").take::<Vec<String>>("a").unwrap(), expected);
-        assert_eq!(json(json!({"a": ["x", "y"]})).take::<Vec<String>>("a").unwrap(), expected);
-        assert!(json(json!({"a": {"0": "x"}})).take::<Vec<String>>("a").is_err());
-        assert!(form("a[b]=x").take::<Vec<String>>("a").is_err());
-        assert!(form("a=x").take::<Vec<String>>("a").is_err());
-    }
-
-    #[test]
-    fn metadata_are_texts() {
-        let merged = json(json!({"metadata": {"a": 1, "b": true, "c": "x", "d": null}})).metadata().unwrap();
-        let metadata = patch_metadata(&Metadata::default(), &merged).unwrap();
-        assert_eq!(serde_json::to_value(metadata).unwrap(), json!({"a": "1", "b": "true", "c": "x"}));
-        assert_eq!(form("metadata=").metadata().unwrap(), MetadataPatch::Clear);
-        assert_eq!(form("").metadata().unwrap(), MetadataPatch::Keep);
-        for wrong in [json!({"a": 1.5}), json!({"a": []}), json!({"a": {"b": "c"}}), json!([]), json!(1)] {
-            assert!(json(json!({"metadata": wrong})).metadata().is_err());
-        }
-    }
-
-    #[test]
-    fn pages_have_limits_and_one_cursor() {
-        for text in [
-            "limit=0",
-            "limit=101",
-            "limit=-1",
-            "limit=",
-            "limit=x",
-            "created=-1",
-            "created[gt]=x",
-            "created[x]=1",
-            "created=99999999999999",
-            "starting_after=evt_x",
-        ] {
-            assert!(form(text).page::<Event>().is_err(), "{text}");
-        }
-        let id = "evt_0199aabbccdd7eef8011223344556677";
-        assert!(form(&format!("starting_after={id}&ending_before={id}")).page::<Event>().is_err());
-        let (page, cursor) =
-            form(&format!("limit=100&ending_before={id}&created[lte]=5")).page::<Event>().unwrap();
-        assert_eq!(cursor.unwrap().to_string(), id);
-        assert_eq!(page.rows_to_fetch(), 101);
     }
 }

@@ -1,0 +1,78 @@
+//! Metadata, as every object takes them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::params::{FromParameter, Parameter, Params, Update};
+use crate::error::{Error, quoted};
+use crate::types::{Metadata, MetadataPatch};
+
+impl Params {
+    /// Metadata, to be merged with what an object has.
+    ///
+    /// # Errors
+    /// It is no object of texts.
+    pub fn metadata(&mut self) -> Result<MetadataPatch, Error> {
+        Ok(match self.update("metadata")? {
+            Update::Keep => MetadataPatch::Keep,
+            Update::Unset => MetadataPatch::Clear,
+            Update::Set(Pairs(pairs)) => MetadataPatch::Merge(pairs),
+        })
+    }
+}
+
+/// Applies a change of metadata.
+///
+/// # Errors
+/// Beyond the limits of [`Metadata`].
+pub fn patch_metadata(metadata: &Metadata, patch: &MetadataPatch) -> Result<Metadata, Error> {
+    metadata.patched(patch).map_err(|error| Error::invalid("metadata", format!("Invalid metadata: {error}.")))
+}
+
+/// What is said of each key; `None` unsets it.
+struct Pairs(BTreeMap<String, Option<String>>);
+
+impl FromParameter for Pairs {
+    fn from_parameter(Parameter { name, value, is_json }: Parameter) -> Result<Self, Error> {
+        let Value::Object(members) = value else {
+            return Err(Error::invalid(&name, format!("Invalid object: {name}")));
+        };
+        let read = |(key, value): (String, Value)| {
+            let text = match value {
+                Value::Null => None,
+                Value::String(text) => Some(text),
+                Value::Bool(value) if is_json => Some(value.to_string()),
+                Value::Number(number) if is_json && !number.is_f64() => Some(number.to_string()),
+                _ => {
+                    return Err(Error::invalid(
+                        &format!("{name}[{}]", quoted(&key)),
+                        "Metadata values must be text, integers or booleans.",
+                    ));
+                }
+            };
+            Ok((key, text))
+        };
+        members.into_iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::wire::params::tests::{form, json};
+
+    #[test]
+    fn metadata_are_texts() {
+        let merged = json(json!({"metadata": {"a": 1, "b": true, "c": "x", "d": null}})).metadata().unwrap();
+        let metadata = patch_metadata(&Metadata::default(), &merged).unwrap();
+        assert_eq!(serde_json::to_value(metadata).unwrap(), json!({"a": "1", "b": "true", "c": "x"}));
+        assert_eq!(form("metadata=").metadata().unwrap(), MetadataPatch::Clear);
+        assert_eq!(form("").metadata().unwrap(), MetadataPatch::Keep);
+        for wrong in [json!({"a": 1.5}), json!({"a": []}), json!({"a": {"b": "c"}}), json!([]), json!(1)] {
+            assert!(json(json!({"metadata": wrong})).metadata().is_err());
+        }
+    }
+}
