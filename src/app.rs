@@ -18,6 +18,7 @@ use actix_web::{App, HttpRequest, HttpServer};
 use crate::error::Error;
 use crate::idempotency::guard;
 use crate::logs::trace;
+use crate::wire::is_unsupported;
 use crate::wire::unread::close_after_answer;
 use crate::{
     balance, charges, customers, disputes, events, idempotency, metrics, notifications, payment_intents,
@@ -95,11 +96,13 @@ pub fn serve(
 /// does not have is answered here, before any credentials are asked for.
 pub fn mount(config: &mut ServiceConfig, state: &State, routes: Vec<Route>) {
     config.app_data(state.clone());
-    config.app_data(PathConfig::default().error_handler(|_, request| unknown(request).into()));
+    config.app_data(PathConfig::default().error_handler(|_, request| unknown_error(request).into()));
     let mut by_path: BTreeMap<&'static str, Vec<Route>> = BTreeMap::new();
     for route in routes {
         by_path.entry(route.path).or_default().push(route);
     }
+    // No object has the id "search".
+    config.service(web::resource("/v1/{list}/search").to(unknown));
     for (path, routes) in by_path {
         let allow = routes.iter().map(|route| route.method.to_string()).collect::<Vec<_>>().join(", ");
         let mut resource = web::resource(path);
@@ -111,9 +114,7 @@ pub fn mount(config: &mut ServiceConfig, state: &State, routes: Vec<Route>) {
         config.service(resource.default_service(not_allowed(allow)));
     }
     metrics::mount(config);
-    config.default_service(web::to(async |request: HttpRequest| -> Result<&'static str, Error> {
-        Err(unknown(&request))
-    }));
+    config.default_service(web::to(unknown));
 }
 
 /// The answer to a method that a path does not have.
@@ -125,8 +126,16 @@ pub fn not_allowed(allow: String) -> actix_web::Route {
     })
 }
 
-fn unknown(request: &HttpRequest) -> Error {
+/// The answer to a path that the table does not have.
+async fn unknown(request: HttpRequest) -> Result<&'static str, Error> {
+    Err(unknown_error(&request))
+}
+
+fn unknown_error(request: &HttpRequest) -> Error {
     let (method, path) = shown(request);
+    if is_unsupported(request.path()) {
+        return Error::RouteUnsupported { path };
+    }
     Error::RouteUnknown { method, path }
 }
 
@@ -141,6 +150,6 @@ mod tests {
     #[test]
     fn the_table_is_in_order() {
         assert_eq!(check(&routes()), Ok(()));
-        assert!(routes().iter().all(|route| route.path.starts_with("/v1/")));
+        assert!(routes().iter().all(|route| route.path.starts_with("/v1/") && !is_unsupported(route.path)));
     }
 }

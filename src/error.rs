@@ -26,6 +26,12 @@ pub enum Error {
     /// No route has this path.
     #[error("Unrecognized request URL ({method}: {path}).")]
     RouteUnknown { method: String, path: String },
+    /// Stripe has it, this service does not.
+    #[error(
+        "{path} is part of Stripe's API, but this service does not support it. What it has is in the table of routes \
+         and in the README."
+    )]
+    RouteUnsupported { path: String },
     /// The path exists, with other methods.
     #[error("{method} is not allowed on {path}. Allowed: {allow}.")]
     MethodNotAllowed { method: String, path: String, allow: String },
@@ -119,7 +125,7 @@ pub enum Error {
 
     /// A payment intent's status does not allow it; the caller is shown the intent.
     #[error("{message}")]
-    UnexpectedState { message: String, payment_intent: Box<Value> },
+    UnexpectedState { message: String, payment_intent: Option<Box<Value>> },
 
     /// Another request held a row for too long, or each waited for the other.
     #[error("Another request is changing the same object. Send this one again, with the same key.")]
@@ -247,6 +253,7 @@ impl Error {
         use Retry::{FixRequest, NewKey, SameKey};
         let (status, error_type, code, retry) = match self {
             Error::RouteUnknown { .. } => (404, InvalidRequestError, None, FixRequest),
+            Error::RouteUnsupported { .. } => (404, InvalidRequestError, None, FixRequest),
             Error::MethodNotAllowed { .. } => (405, InvalidRequestError, None, FixRequest),
             Error::CredentialsMissing => (401, InvalidRequestError, None, FixRequest),
             Error::CredentialsUnknown(_) => (401, InvalidRequestError, None, FixRequest),
@@ -334,7 +341,7 @@ impl Error {
             _ => None,
         };
         let payment_intent = match self {
-            Error::UnexpectedState { payment_intent, .. } => Some(&**payment_intent),
+            Error::UnexpectedState { payment_intent, .. } => payment_intent.as_deref(),
             _ => None,
         };
         ErrorBody {
@@ -470,6 +477,7 @@ mod tests {
         let usd = Currency::parse("usd").unwrap();
         let all = vec![
             Error::RouteUnknown { method: text(), path: text() },
+            Error::RouteUnsupported { path: text() },
             Error::MethodNotAllowed { method: text(), path: text(), allow: "GET".to_owned() },
             Error::CredentialsMissing,
             Error::CredentialsUnknown(text()),
@@ -494,7 +502,7 @@ mod tests {
             Error::ReferenceNotFound { noun: "charge", id: text(), param: text() },
             Error::CardRefused(Refusal::Number),
             Error::NotAllowedNow { code: None, message: text(), param: None },
-            Error::UnexpectedState { message: text(), payment_intent: Box::new(Value::Null) },
+            Error::UnexpectedState { message: text(), payment_intent: None },
             Error::LockTimeout,
             Error::Unavailable(text()),
             Error::OutcomeUnknown { keyed: true, detail: text() },
@@ -504,6 +512,7 @@ mod tests {
         for error in &all {
             match error {
                 Error::RouteUnknown { .. }
+                | Error::RouteUnsupported { .. }
                 | Error::MethodNotAllowed { .. }
                 | Error::CredentialsMissing
                 | Error::CredentialsUnknown(_)

@@ -86,6 +86,9 @@ pub struct CreateIntent {
     pub confirm: Option<Confirmation>,
 }
 
+const WITHOUT_METHOD: &str = "You cannot confirm this PaymentIntent because it's missing a payment method. Update the \
+     PaymentIntent with a payment method, or name one when you confirm it.";
+
 /// What an update says beyond the details.
 pub struct UpdateIntent {
     pub amount: Option<i64>,
@@ -159,7 +162,11 @@ pub fn create(
             Ok((intent, None))
         }
         Some(confirmation) => {
-            let method = method.ok_or_else(|| intent.refuse_without_method())?;
+            // Nothing remains of the intent, so the refusal does not show it.
+            let method = method.ok_or_else(|| Error::UnexpectedState {
+                message: WITHOUT_METHOD.to_owned(),
+                payment_intent: None,
+            })?;
             let attempt = attempt(cause, intent, method, confirmation)?;
             let events = [vec![created], attempt.events()].concat();
             queries::insert(connection, cause, &attempt.intent, attempt.money(), events)?;
@@ -227,7 +234,7 @@ pub fn confirm(
     let method = match (method, intent.payment_method_id) {
         (Some(method), _) => method,
         (None, Some(id)) => intent.usable_method(connection, cause, id)?,
-        (None, None) => return Err(stored.refuse_without_method()),
+        (None, None) => return Err(stored.refuse(WITHOUT_METHOD.to_owned())),
     };
     let attempt = attempt(cause, intent, method, confirmation)?;
     queries::update(connection, cause, &attempt.intent, attempt.money(), attempt.events())?;
@@ -409,15 +416,7 @@ impl PaymentIntent {
     }
 
     fn refuse(&self, message: String) -> Error {
-        Error::UnexpectedState { message, payment_intent: Box::new(self.shape()) }
-    }
-
-    fn refuse_without_method(&self) -> Error {
-        self.refuse(
-            "You cannot confirm this PaymentIntent because it's missing a payment method. Update the PaymentIntent \
-             with a payment method, or name one when you confirm it."
-                .to_owned(),
-        )
+        Error::UnexpectedState { message, payment_intent: Some(Box::new(self.shape())) }
     }
 
     /// That the caller and this intent mean the same.

@@ -41,13 +41,7 @@ impl Parameters for CreateRefund {
                 });
             }
         };
-        let reason: Option<String> = params.take("reason")?;
-        if reason.as_deref().is_some_and(|reason| !REASONS.contains(&reason)) {
-            return Err(Error::invalid(
-                "reason",
-                format!("Invalid reason: must be one of {}.", REASONS.join(", ")),
-            ));
-        }
+        let reason = params.one_of("reason", &REASONS)?;
         Ok(Self { of, amount: params.take("amount")?, reason, metadata: params.metadata()? })
     }
 }

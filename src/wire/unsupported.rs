@@ -1,5 +1,70 @@
-//! The parameters that Stripe's API has and this service has not. They are refused in other words than a misspelt one,
-//! so that nobody looks for a mistake that is not there.
+//! What Stripe's API has and this service has not. It is refused in other words than what is misspelt, so that nobody looks
+//! for a mistake that is not there.
+
+/// Whether a path is one of Stripe's: of a resource that this service does not know, or a search.
+pub fn is_unsupported(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix("/v1/") else { return false };
+    RESOURCES.contains(&rest.split('/').next().unwrap_or_default()) || rest.ends_with("/search")
+}
+
+/// The beginnings of Stripe's paths.
+const RESOURCES: [&str; 53] = [
+    "account",
+    "account_links",
+    "account_sessions",
+    "accounts",
+    "application_fees",
+    "billing",
+    "billing_portal",
+    "checkout",
+    "confirmation_tokens",
+    "country_specs",
+    "coupons",
+    "credit_notes",
+    "customer_sessions",
+    "ephemeral_keys",
+    "exchange_rates",
+    "file_links",
+    "files",
+    "financial_connections",
+    "identity",
+    "invoice_payments",
+    "invoiceitems",
+    "invoices",
+    "issuing",
+    "mandates",
+    "payment_attempt_records",
+    "payment_links",
+    "payment_method_configurations",
+    "payment_method_domains",
+    "payment_records",
+    "payouts",
+    "plans",
+    "prices",
+    "products",
+    "promotion_codes",
+    "quotes",
+    "radar",
+    "reporting",
+    "reviews",
+    "setup_attempts",
+    "setup_intents",
+    "shipping_rates",
+    "sources",
+    "subscription_items",
+    "subscription_schedules",
+    "subscriptions",
+    "tax",
+    "tax_codes",
+    "tax_ids",
+    "tax_rates",
+    "terminal",
+    "test_helpers",
+    "topups",
+    "transfers",
+];
+
+// --- Parameters ---
 
 /// Connect, tax, other methods of payment, and the like.
 pub const UNSUPPORTED: [&str; 48] = [

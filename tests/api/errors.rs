@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{TestApp, http};
+use crate::support::{TestApp, fresh_key, http};
 
 /// A fresh client without the headers that the tests' own one always sends.
 async fn bare(app: &TestApp, authorization: Option<&str>) -> (u16, Option<String>, Value) {
@@ -53,6 +53,18 @@ async fn an_unknown_route_and_a_wrong_method_are_named() {
         let message = format!("Unrecognized request URL ({method}: {path}).");
         assert_eq!(error.body["error"]["message"], message);
     }
+    // What is not misspelt is told so.
+    for (method, path) in [
+        (Method::POST, "/v1/setup_intents"),
+        (Method::POST, "/v1/checkout/sessions"),
+        (Method::GET, "/v1/products/prod_x"),
+        (Method::GET, "/v1/customers/search?query=x"),
+        (Method::GET, "/v1/charges/search"),
+    ] {
+        let error = app.call(method, path).send().await.expect_error(404, "");
+        let message = error.body["error"]["message"].as_str().unwrap();
+        assert!(message.contains("is part of Stripe's API, but this service does not"), "{path}: {message}");
+    }
     for (method, path, allowed) in [
         (Method::DELETE, "/v1/customers", vec!["GET", "POST"]),
         (Method::PUT, "/v1/charges/ch_x", vec!["GET", "POST"]),
@@ -66,6 +78,15 @@ async fn an_unknown_route_and_a_wrong_method_are_named() {
         allow.sort_unstable();
         assert_eq!(allow, allowed, "{path}");
     }
+}
+
+#[tokio::test]
+async fn json_that_comes_as_a_form_is_told_so() {
+    let app = TestApp::spawn();
+    let json = r#" {"amount": 2000, "currency": "usd", "source": "tok_visa"}"#;
+    let reply = app.post("/v1/charges").key(&fresh_key()).form(json).send().await.expect_error(400, "");
+    assert!(reply.body["error"]["message"].as_str().unwrap().contains("Content-Type: application/json"));
+    assert_eq!(app.database.count("charges"), 0);
 }
 
 #[tokio::test]

@@ -131,9 +131,9 @@ class Errors(Case):
                 nobody.v1.balance.retrieve()
             self.equal(caught.exception.http_status, None)
 
-    def test_an_unknown_route_is_an_invalid_request(self):
+    def test_what_this_service_has_not_is_an_invalid_request(self):
         error = self.refused(INVALID, 404, None, None, v1.invoices.list)
-        self.equal(error.user_message, "Unrecognized request URL (GET: /v1/invoices).")
+        self.equal(error.user_message.startswith("/v1/invoices is part of Stripe's API, but"), True)
 
     def test_another_account_cannot_be_acted_for(self):
         error = self.refused(
