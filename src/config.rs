@@ -47,7 +47,7 @@ pub enum ApiKeyCommand {
     /// Make a key and show it, this once. The account is made if there is none of its name.
     Create {
         /// The name of the account.
-        #[arg(long, default_value = crate::auth::keys::DEMO_ACCOUNT)]
+        #[arg(long, default_value = crate::auth::keys::DEMO_ACCOUNT, value_parser = account_name)]
         account: String,
     },
     /// List all keys. The keys themselves are not stored, so only their ends are shown.
@@ -168,6 +168,14 @@ impl Settings {
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// One line of text, which `list` shows.
+fn account_name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.chars().count() > 200 || text.chars().any(char::is_control) {
+        return Err("a name has 1 to 200 characters, and no line breaks".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// `true` and `on`, `false` and `off`.

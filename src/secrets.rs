@@ -87,14 +87,30 @@ impl Secrets {
         [nonce.as_slice(), &sealed].concat()
     }
 
+    /// What an older secret sealed, sealed by the current one. `None`: it is already, or nothing opens it.
+    pub fn seal_anew(&self, sealed: &[u8], context: &str) -> Option<Vec<u8>> {
+        let (current, older) = self.0.split_first()?;
+        if open(current, sealed, context).is_some() {
+            return None;
+        }
+        let body = older.iter().find_map(|keys| open(keys, sealed, context))?;
+        Some(self.seal(&body, context))
+    }
+
+    /// Whether a secret is being replaced.
+    pub fn are_being_replaced(&self) -> bool {
+        self.0.len() > 1
+    }
+
     /// Decrypts what [`Secrets::seal`] made with the same `context`, under whichever secret. `None`: it was not.
     pub fn open(&self, sealed: &[u8], context: &str) -> Option<Vec<u8>> {
-        let (nonce, body) = sealed.split_first_chunk::<NONCE_BYTES>()?;
-        let open = |keys| {
-            cipher(keys).decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: context.as_bytes() }).ok()
-        };
-        self.0.iter().find_map(open)
+        self.0.iter().find_map(|keys| open(keys, sealed, context))
     }
+}
+
+fn open(keys: &Derived, sealed: &[u8], context: &str) -> Option<Vec<u8>> {
+    let (nonce, body) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+    cipher(keys).decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: context.as_bytes() }).ok()
 }
 
 fn cipher(keys: &Derived) -> XChaCha20Poly1305 {
@@ -132,6 +148,10 @@ mod tests {
         assert_eq!(secrets(&[old]).open(&sealed, "there"), None);
         assert_eq!(secrets(&[new]).open(&sealed, "here"), None);
         assert_eq!(secrets(&[old]).open(&sealed[..10], "here"), None);
+        let anew = secrets(&[new, old]).seal_anew(&sealed, "here").unwrap();
+        assert_eq!(secrets(&[new]).open(&anew, "here").as_deref(), Some(b"whsec_1".as_slice()));
+        assert_eq!(secrets(&[new, old]).seal_anew(&anew, "here"), None);
+        assert_eq!(secrets(&[new]).seal_anew(&sealed, "here"), None);
         let mut changed = sealed;
         *changed.last_mut().unwrap() ^= 1;
         assert_eq!(secrets(&[old]).open(&changed, "here"), None);

@@ -1,5 +1,5 @@
-//! What time does by itself: expired keys are forgotten, holds that nobody captured are let go, and deliveries that
-//! nobody will get are canceled.
+//! What time does by itself: expired keys are forgotten, holds that nobody captured are let go, deliveries that nobody
+//! will get are canceled, and what an older secret of the server sealed is sealed by its successor.
 //!
 //! Several instances may sweep at once: `SKIP LOCKED` keeps them out of each other's way, and out of the way of
 //! requests.
@@ -57,12 +57,15 @@ fn give_memory_back() {
 /// What the statements report, or no database.
 pub async fn sweep(state: &State) -> Result<bool, Error> {
     let now = state.clock.now();
+    let shared = State::clone(state);
     let work = move |connection: &mut PgConnection| {
         // One that fails does not keep the others from their work.
+        let sealed = webhooks::seal_anew(connection, &shared.secrets);
         let stray = webhooks::cancel_stray(connection);
         let forgotten = idempotency::sweep::batch(connection, now, BATCH);
         let canceled = connection.transaction(|connection| payment_intents::expire_one(connection, now));
         let expired = connection.transaction(|connection| charges::expire_one(connection, now));
+        sealed?;
         stray?;
         Ok(i64::try_from(forgotten?) == Ok(BATCH) || canceled?.is_some() || expired?.is_some())
     };

@@ -86,21 +86,22 @@ const RULES: &[Rule] = &[
         name: "every remembered answer has its effect",
         // What it made has the request's id: its events or, where Stripe has none, its row. A change of which Stripe has
         // no event either leaves the object that the answer shows, or shows a secret and is sealed.
-        statement: "SELECT format('%s %s', r.key, r.request_id) AS broken FROM idempotency_records r \
-             WHERE r.source = 'api' \
-               AND NOT EXISTS ( \
-                   SELECT FROM events x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id) \
-                   UNION ALL SELECT FROM tokens x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id) \
-                   UNION ALL SELECT FROM payment_methods x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id) \
-                   UNION ALL SELECT FROM webhook_endpoints x WHERE (x.account_id, x.request_id) = (r.account_id, r.request_id)) \
-               AND NOT (r.status = 200 AND r.sealed) \
-               AND NOT (r.status = 200 AND EXISTS ( \
-                   SELECT FROM (SELECT account_id, 'pi_' || replace(id::text, '-', '') AS shown FROM payment_intents \
-                       UNION ALL SELECT account_id, 'pm_' || replace(id::text, '-', '') FROM payment_methods \
-                       UNION ALL SELECT account_id, 'we_' || replace(id::text, '-', '') FROM webhook_endpoints \
-                       UNION ALL SELECT account_id, 'evt_' || replace(id::text, '-', '') FROM events) AS x \
-                   WHERE x.account_id = r.account_id \
-                     AND x.shown = convert_from(r.body, 'UTF8')::json ->> 'id'))",
+        statement: "WITH unexplained AS MATERIALIZED ( \
+                 SELECT r.*, CASE WHEN r.status = 200 AND NOT r.sealed THEN convert_from(r.body, 'UTF8')::json ->> 'id' END AS shows \
+                 FROM idempotency_records r LEFT JOIN ( \
+                     SELECT account_id, request_id FROM events \
+                     UNION SELECT account_id, request_id FROM tokens \
+                     UNION SELECT account_id, request_id FROM payment_methods \
+                     UNION SELECT account_id, request_id FROM webhook_endpoints) AS made \
+                   ON (made.account_id, made.request_id) = (r.account_id, r.request_id) \
+                 WHERE r.source = 'api' AND made.request_id IS NULL AND NOT (r.status = 200 AND r.sealed)) \
+             SELECT format('%s %s', r.key, r.request_id) AS broken FROM unexplained r LEFT JOIN ( \
+                 SELECT account_id, 'pi_' || replace(id::text, '-', '') AS id FROM payment_intents \
+                 UNION ALL SELECT account_id, 'pm_' || replace(id::text, '-', '') FROM payment_methods \
+                 UNION ALL SELECT account_id, 'we_' || replace(id::text, '-', '') FROM webhook_endpoints \
+                 UNION ALL SELECT account_id, 'evt_' || replace(id::text, '-', '') FROM events) AS shown \
+               ON (shown.account_id, shown.id) = (r.account_id, r.shows) \
+             WHERE shown.id IS NULL",
     },
     Rule {
         name: "every effect of a key that is remembered is of the request that was remembered",
@@ -179,17 +180,19 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "a used token was used by one charge or customer",
-        statement: "SELECT t.id::text AS broken FROM tokens t \
-             WHERE t.used_at IS NULL AND EXISTS (SELECT FROM charges c \
-                 WHERE (c.account_id, c.payment_method_id) = (t.account_id, t.payment_method_id)) \
-                OR (SELECT count(*) FROM charges c JOIN payment_methods m \
-                      ON (m.account_id, m.id) = (c.account_id, c.payment_method_id) AND m.customer_id IS NULL \
-                    WHERE (c.account_id, c.payment_method_id) = (t.account_id, t.payment_method_id)) > 1",
+        statement: "SELECT t.id::text AS broken FROM tokens t JOIN ( \
+                 SELECT c.account_id, c.payment_method_id, count(*) FILTER (WHERE m.customer_id IS NULL) AS times_alone \
+                 FROM charges c JOIN payment_methods m ON (m.account_id, m.id) = (c.account_id, c.payment_method_id) \
+                 GROUP BY c.account_id, c.payment_method_id) AS used \
+               ON (used.account_id, used.payment_method_id) = (t.account_id, t.payment_method_id) \
+             WHERE t.used_at IS NULL OR used.times_alone > 1",
     },
     Rule {
         name: "a customer's default card is kept by that customer",
-        statement: "SELECT c.id::text AS broken FROM customers c JOIN payment_methods m \
-               ON m.account_id = c.account_id AND m.id IN (c.default_source_id, c.default_payment_method_id) \
+        statement: "SELECT c.id::text AS broken FROM ( \
+                 SELECT account_id, id, default_source_id AS method_id FROM customers \
+                 UNION ALL SELECT account_id, id, default_payment_method_id FROM customers) AS c \
+             JOIN payment_methods m ON (m.account_id, m.id) = (c.account_id, c.method_id) \
              WHERE m.customer_id IS DISTINCT FROM c.id",
     },
     Rule {

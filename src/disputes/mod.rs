@@ -128,6 +128,9 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
             format!("Dispute {} is of another charge than {}.", claim.dispute, charge.id),
         ));
     }
+    if claim.dispute.made_at().is_some_and(|time| time > cause.now + chrono::Duration::minutes(5)) {
+        return Err(Error::invalid("data[dispute]", "The time in the name of this dispute is yet to come."));
+    }
     let amount = charge.refundable();
     if amount <= 0 {
         return Err(Error::NotAllowedNow {
@@ -149,7 +152,8 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
         evidence: json!({}),
         submissions: 0,
         metadata: Metadata::default(),
-        created_at: cause.now,
+        // The network's notification may be late, and the lists go by the time in the id.
+        created_at: claim.dispute.made_at().unwrap_or(cause.now),
     };
     let withdrawal =
         (!claim.is_inquiry).then(|| balance::dispute(cause, &dispute, Movement::Dispute, -amount));

@@ -5,7 +5,7 @@ use super::{News, Notification, RETENTION};
 use crate::app::Route;
 use crate::auth::Account;
 use crate::db::Tx;
-use crate::disputes::{Claim, Verdict};
+use crate::disputes::{Claim, Dispute, Verdict};
 use crate::error::{Error, quoted};
 use crate::idempotency::{Answer, Policy};
 use crate::notifications;
@@ -45,10 +45,22 @@ impl Parameters for Notification {
 
 fn claim(data: &mut Params) -> Result<Claim, Error> {
     Ok(Claim {
-        dispute: data.need("dispute")?,
+        dispute: dispute(data)?,
         charge: data.need("charge")?,
         reason: data.need("reason")?,
         is_inquiry: data.need("inquiry")?,
+    })
+}
+
+/// The name that the network gives a dispute. Its time is that of the dispute, since lists go by it.
+fn dispute(data: &mut Params) -> Result<Id<Dispute>, Error> {
+    let text: String = data.need("dispute")?;
+    let id = Id::parse(&text).filter(|id: &Id<Dispute>| id.made_at().is_some());
+    id.ok_or_else(|| {
+        Error::invalid(
+            "data[dispute]",
+            format!("{} is no name of a dispute: that is dp_ and a UUIDv7 in 32 hex digits.", quoted(&text)),
+        )
     })
 }
 

@@ -55,6 +55,15 @@ impl<K: Kind> Id<K> {
         Uuid::try_parse(hex).ok().map(Self::from_uuid)
     }
 
+    /// When it was made, by its own account; `None` if it is no UUIDv7.
+    pub fn made_at(self) -> Option<DateTime<Utc>> {
+        if self.uuid.get_version() != Some(uuid::Version::SortRand) {
+            return None;
+        }
+        let (seconds, nanoseconds) = self.uuid.get_timestamp()?.to_unix();
+        DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
+    }
+
     /// The same row under the name that another noun has for it.
     pub const fn renamed<L: Kind>(self) -> Id<L> {
         Id::from_uuid(self.uuid)

@@ -179,6 +179,22 @@ fn client(state: &State) -> Result<reqwest::Client, Error> {
         .map_err(|error| Error::Internal(format!("no client for webhooks: {error}")))
 }
 
+/// How many more deliveries each of these endpoints may get now. Those that fail have half of all places between them, so
+/// that however many there are, the others find one.
+fn rooms(standings: &Standings, share: i64, now: Instant) -> Vec<(Id<WebhookEndpoint>, i64)> {
+    let failing = standings.values().filter(|standing| standing.failures > 0);
+    let mut left = ALTOGETHER / 2 - failing.map(|standing| standing.sent).sum::<i64>();
+    let room = |(endpoint, standing): (&Id<WebhookEndpoint>, &Standing)| {
+        let mut room = standing.room(share, now);
+        if standing.failures > 0 {
+            room = room.min(left).max(0);
+            left -= room;
+        }
+        (*endpoint, room)
+    };
+    standings.iter().map(room).collect()
+}
+
 /// Leases what may be sent now, each delivery with its endpoint as it is now: it may just have been disabled, or its
 /// secret rolled. Says also whether there is any endpoint.
 async fn lease(
@@ -192,9 +208,7 @@ async fn lease(
     if free <= 0 {
         return Ok((Vec::new(), true));
     }
-    let begun = Instant::now();
-    let room: Vec<_> =
-        standings.iter().map(|(endpoint, standing)| (*endpoint, standing.room(share, begun))).collect();
+    let room = rooms(standings, share, Instant::now());
     let now = state.clock.now();
     let work = move |connection: &mut diesel::pg::PgConnection| {
         let leased = queries::lease(connection, now, now + LEASE, share, &room, free)?;
@@ -329,6 +343,24 @@ mod tests {
         assert_eq!(standing.room(PER_ENDPOINT, now + DEAD_RESTS), 0);
         standing.ended(true, now);
         assert_eq!(standing.room(PER_ENDPOINT, now), PER_ENDPOINT);
+    }
+
+    #[test]
+    fn those_that_fail_have_half_of_all_places_between_them_and_the_others_are_not_held_up() {
+        let now = Instant::now();
+        let mut standings = Standings::new();
+        for number in 0..400 {
+            let id = Id::from_uuid(uuid::Uuid::from_u128(number));
+            standings.insert(id, Standing { sent: 0, failures: 1, rests_until: None });
+        }
+        let good = Id::from_uuid(uuid::Uuid::from_u128(1000));
+        standings.insert(good, Standing::default());
+        let rooms: HashMap<_, _> = rooms(&standings, 1, now).into_iter().collect();
+        assert_eq!(rooms[&good], 1);
+        assert_eq!(rooms.values().sum::<i64>(), ALTOGETHER / 2 + 1);
+        standings.values_mut().filter(|standing| standing.failures > 0).for_each(|failing| failing.sent = 1);
+        let rooms: HashMap<_, _> = super::rooms(&standings, PER_ENDPOINT, now).into_iter().collect();
+        assert_eq!((rooms[&good], rooms.values().sum::<i64>()), (PER_ENDPOINT, PER_ENDPOINT));
     }
 
     #[test]

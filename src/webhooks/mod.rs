@@ -220,6 +220,26 @@ pub fn roll_secret(
     Ok((endpoint, secret))
 }
 
+/// While the server's secret is being replaced: seals anew what the older one sealed, so that it can be taken away.
+///
+/// # Errors
+/// What the statements report.
+pub fn seal_anew(connection: &mut PgConnection, secrets: &Secrets) -> Result<(), Error> {
+    if !secrets.are_being_replaced() {
+        return Ok(());
+    }
+    for endpoint in queries::all(connection)? {
+        let context = seal_context(endpoint.account_id, endpoint.id);
+        let anew = |sealed: &Vec<u8>| secrets.seal_anew(sealed, &context);
+        let (newest, previous) =
+            (anew(&endpoint.sealed_secret), endpoint.previous_sealed_secret.as_ref().and_then(anew));
+        if newest.is_some() || previous.is_some() {
+            queries::replace_secrets(connection, &endpoint, newest, previous)?;
+        }
+    }
+    Ok(())
+}
+
 /// Deletes an endpoint; nothing more is delivered to it.
 ///
 /// # Errors

@@ -258,6 +258,34 @@ pub fn has_endpoints(connection: &mut PgConnection) -> QueryResult<bool> {
     diesel::select(diesel::dsl::exists(enabled)).get_result(connection)
 }
 
+/// All endpoints of all accounts.
+pub fn all(connection: &mut PgConnection) -> QueryResult<Vec<WebhookEndpoint>> {
+    webhook_endpoints::table
+        .filter(webhook_endpoints::deleted_at.is_null())
+        .select(WebhookEndpoint::as_select())
+        .load(connection)
+}
+
+/// Stores secrets that were sealed anew, unless another has changed them since `endpoint` was read.
+pub fn replace_secrets(
+    connection: &mut PgConnection,
+    endpoint: &WebhookEndpoint,
+    newest: Option<Vec<u8>>,
+    previous: Option<Vec<u8>>,
+) -> QueryResult<()> {
+    let as_it_was = webhook_endpoints::table
+        .find((endpoint.account_id, endpoint.id))
+        .filter(webhook_endpoints::sealed_secret.eq(&endpoint.sealed_secret));
+    diesel::update(as_it_was)
+        .set((
+            webhook_endpoints::sealed_secret.eq(newest.as_ref().unwrap_or(&endpoint.sealed_secret)),
+            webhook_endpoints::previous_sealed_secret
+                .eq(previous.as_ref().or(endpoint.previous_sealed_secret.as_ref())),
+        ))
+        .execute(connection)
+        .map(drop)
+}
+
 /// Cancels deliveries to endpoints that are disabled or deleted: an effect that committed just then may have written
 /// one. It would not be sent, but be pending for ever.
 pub fn cancel_stray(connection: &mut PgConnection) -> QueryResult<usize> {

@@ -51,7 +51,6 @@ mod plans;
 mod program;
 mod races;
 mod readme;
-mod readme_receiver;
 mod receivers;
 mod refund_news;
 mod refunds;

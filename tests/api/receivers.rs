@@ -1,4 +1,5 @@
-//! The README's two receivers of webhooks, run as they stand there: each takes an event once, and nothing forged.
+//! The examples, run as they are: two receivers of webhooks that take each event once and nothing forged, and the card
+//! network, played by hand.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -8,20 +9,14 @@ use std::sync::Mutex;
 use actix_web::web::{Data, post};
 use actix_web::{App, HttpServer};
 use serde_json::Value;
+use tokio::process::Command as Process;
 
-use crate::readme_receiver::{Receiver, receive};
 use crate::support::{TestApp, Worker, eventually, http, sdk};
 
-const README: &str = include_str!("../../README.md");
+#[path = "../../examples/webhook_receiver.rs"]
+mod webhook_receiver;
 
-/// The one block of a language.
-fn block(language: &str) -> &'static str {
-    let fence = format!("```{language}\n");
-    let mut blocks = README.split(&fence).skip(1);
-    let block = blocks.next().unwrap_or_else(|| panic!("the README has a receiver in {language}"));
-    assert!(blocks.next().is_none(), "and one only");
-    block.split("```").next().unwrap()
-}
+use webhook_receiver::{Receiver, receive};
 
 /// Makes an endpoint at this address, and gives its secret.
 async fn subscribe(app: &TestApp, address: SocketAddr) -> String {
@@ -55,9 +50,9 @@ async fn assert_takes_each_event_once(app: &TestApp, address: SocketAddr, taken:
 }
 
 /// A process that ends with the test.
-struct Process(Child);
+struct Doomed(Child);
 
-impl Drop for Process {
+impl Drop for Doomed {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -66,15 +61,14 @@ impl Drop for Process {
 
 #[tokio::test]
 async fn the_receiver_in_python_takes_each_event_once_and_nothing_forged() {
-    let script = block("py");
-    assert!(script.lines().count() <= 30, "about 20 lines");
+    let script = include_str!("../../examples/webhook_receiver.py");
     let app = TestApp::spawn();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let here = script.replace("4242", &address.port().to_string());
     assert_ne!(here, script);
     let mut python = sdk::python().into_std();
     python.args(["-c", &here]).env("WEBHOOK_SECRET", subscribe(&app, address).await);
-    let mut child = Process(python.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut child = Doomed(python.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let printed = std::sync::Arc::new(Mutex::new(Vec::new()));
     let (out, lines) = (child.0.stdout.take().unwrap(), printed.clone());
     std::thread::spawn(move || {
@@ -88,7 +82,6 @@ async fn the_receiver_in_python_takes_each_event_once_and_nothing_forged() {
 
 #[tokio::test]
 async fn the_receiver_in_rust_takes_each_event_once_and_nothing_forged() {
-    assert_eq!(block("rs"), include_str!("readme_receiver.rs"), "what is run here is what the README shows");
     let app = TestApp::spawn();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -109,4 +102,33 @@ async fn the_receiver_in_rust_takes_each_event_once_and_nothing_forged() {
     thread.join().unwrap();
     let event: Value = app.read("/v1/events?limit=1").await["data"][0]["id"].clone();
     assert!(receiver.seen.lock().unwrap().contains(&event.to_string()));
+}
+
+#[tokio::test]
+async fn the_card_network_can_be_played_by_hand() {
+    let app = TestApp::spawn();
+    let play = async |arguments: &[&str]| {
+        let mut python = Process::new("python3");
+        python
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/card_network.py"))
+            .args(arguments)
+            .env("ONCEPAY", format!("http://{}", app.address))
+            .env("API_KEY", &app.database.api_key);
+        let told = sdk::finish(python).await;
+        assert!(
+            told.contains("Idempotent-Replayed: false") && told.contains("Idempotent-Replayed: true"),
+            "{told}"
+        );
+    };
+    let charge = app.charge().await;
+    play(&["dispute.created", &charge]).await;
+    let disputes = app.read("/v1/disputes").await;
+    let dispute = disputes["data"][0]["id"].as_str().unwrap();
+    play(&["dispute.closed", &charge, dispute, "won"]).await;
+    assert_eq!(app.read(&format!("/v1/disputes/{dispute}")).await["status"], "won");
+    let refund = app.submit("/v1/refunds", &format!("charge={charge}")).await.expect(201);
+    play(&["refund.failed", refund.id()]).await;
+    assert_eq!(app.read(&format!("/v1/refunds/{}", refund.id())).await["status"], "failed");
+    assert_eq!(app.usd().await, 1000);
+    app.database.assert_clean();
 }

@@ -1,3 +1,6 @@
+//! Receives webhooks: verifies, answers fast, takes each event once. Start it with
+//! `WEBHOOK_SECRET=whsec_… cargo run --example webhook_receiver`.
+
 use std::{collections::HashSet, sync::Mutex};
 
 use actix_web::web::{Bytes, Data, post};
