@@ -127,8 +127,7 @@ async fn kill_9_of_the_server_in_the_middle_of_load_loses_and_doubles_nothing() 
     let clients = load.start();
     for _ in 0..6 {
         load.go_on_for(20 + random.below(40)).await;
-        program.signal(libc::SIGKILL);
-        assert!(!program.wait());
+        program.kill();
         program = Program::start(&database, &[]);
         *load.address.lock().unwrap() = program.address;
     }

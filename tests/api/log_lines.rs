@@ -142,8 +142,7 @@ fn drive(environment: &[(&str, &str)]) -> (Vec<String>, String, String) {
     for request in no_requests(&database.api_key) {
         raw_request(program.address, request.as_bytes(), Duration::from_millis(300));
     }
-    program.signal(libc::SIGTERM);
-    assert!(program.wait());
+    program.end();
     (ids, program.log(), database.api_key.clone())
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Child, Stdio};
 use std::sync::Mutex;
 
 use actix_web::web::{Data, post};
@@ -10,7 +9,7 @@ use actix_web::{App, HttpServer};
 use serde_json::Value;
 
 use crate::readme_receiver::{Receiver, receive};
-use crate::support::{TestApp, Worker, eventually, http, sdk};
+use crate::support::{Process, TestApp, Worker, eventually, http, sdk};
 
 const README: &str = include_str!("../../README.md");
 
@@ -54,16 +53,6 @@ async fn assert_takes_each_event_once(app: &TestApp, address: SocketAddr, taken:
     assert_eq!(taken(), 2);
 }
 
-/// A process that ends with the test.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn the_receiver_in_python_takes_each_event_once_and_nothing_forged() {
     let script = block("py");
@@ -74,9 +63,9 @@ async fn the_receiver_in_python_takes_each_event_once_and_nothing_forged() {
     assert_ne!(here, script);
     let mut python = sdk::python().into_std();
     python.args(["-c", &here]).env("WEBHOOK_SECRET", subscribe(&app, address).await);
-    let mut child = Process(python.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut child = Process::start(python);
     let printed = std::sync::Arc::new(Mutex::new(Vec::new()));
-    let (out, lines) = (child.0.stdout.take().unwrap(), printed.clone());
+    let (out, lines) = (child.stdout(), printed.clone());
     std::thread::spawn(move || {
         BufReader::new(out).lines().map_while(Result::ok).for_each(|line| lines.lock().unwrap().push(line));
     });

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    Manner, Received, Receiver, TestApp, Worker, WorkerProcess, eventually, fresh_key, sdk,
-};
+use crate::support::{Manner, Process, Received, Receiver, TestApp, Worker, eventually, fresh_key, sdk};
 
 /// The id of the newest event of a type.
 async fn event(app: &TestApp, event_type: &str) -> String {
@@ -284,7 +282,7 @@ async fn a_worker_that_dies_between_the_post_and_its_record_has_lost_nothing() {
     let receiver = Receiver::start(|times| if times == 1 { Manner::Never } else { Manner::Answer(200) });
     let (_, secret) = receiver.subscribe(&app, "charge.succeeded").await;
     let environment = [("WEBHOOK_ALLOW_PRIVATE", "true"), ("WEBHOOK_SCHEDULE", "fast")];
-    let doomed = WorkerProcess::start(&app.database, &environment);
+    let mut doomed = Process::worker(&app.database, &environment);
     app.charge().await;
     eventually("the first delivery", || receiver.count() == 1);
     doomed.kill();

@@ -7,7 +7,7 @@ use oncepay::webhooks::{Settings, delivery::Schedule};
 use serde_json::Value;
 
 use crate::support::{
-    Manner, Program, Receiver, TestApp, TestDatabase, Worker, WorkerProcess, eventually, fresh_key,
+    Manner, Process, Program, Receiver, TestApp, TestDatabase, Worker, eventually, fresh_key,
 };
 
 const PATH: &str = "/v1/webhook_endpoints";
@@ -154,7 +154,7 @@ async fn a_server_sends_by_itself_unless_it_is_told_not_to_and_then_a_worker_doe
         // Longer than a worker rests; nothing else would show that there is none.
         tokio::time::sleep(Duration::from_millis(700)).await;
         assert_eq!(receiver.count(), 0);
-        let worker = WorkerProcess::start(&app.database, &environment);
+        let mut worker = Process::worker(&app.database, &environment);
         attempted(&app, 1).await;
         // The first look may have met the delivery as it was before the attempt, and the attempt; this one does not.
         let delivery = attempted(&app, 1).await.remove(0);

@@ -10,13 +10,13 @@ mod lossy_proxy;
 pub mod network;
 mod own_cluster;
 mod postgres;
+mod process;
 mod program;
 mod proxy;
 mod random;
 mod raw;
 mod receiver;
 pub mod sdk;
-mod serving;
 pub mod shapes;
 mod worker;
 
@@ -27,13 +27,13 @@ pub use logged::logged;
 pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};
 pub use own_cluster::OwnCluster;
 pub use postgres::{TestDatabase, id_in_sql, id_of};
-pub use program::Program;
+pub use process::Process;
+pub use program::{Program, oncepay};
 pub use proxy::{Cut, Proxy, Traffic};
 pub use random::Random;
 pub use raw::{Raw, RawReply};
 pub use receiver::{Manner, Received, Receiver};
-pub use serving::{Serving, oncepay};
-pub use worker::{Worker, WorkerProcess};
+pub use worker::Worker;
 
 use std::time::{Duration, Instant};
 
