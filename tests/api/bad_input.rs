@@ -221,12 +221,12 @@ fn what_is_not_in_the_table_of_routes_is_404_or_405_before_credentials_are_asked
         let request = Bytes::get(&app, path.as_bytes()).method(method).without("Authorization");
         let request = if method == "POST" { request.header("Content-Length: 0") } else { request };
         let reply = request.send(&app).expect("an answer");
-        assert_eq!(reply.status, if allow.is_empty() { 404 } else { 405 }, "{method} {path}: {}", reply.head);
+        assert_eq!(reply.status, if allow.is_empty() { 404 } else { 405 }, "{method} {path}: {reply:?}");
         assert_eq!(reply.header("allow").unwrap_or(""), allow, "{method} {path}");
         if method == "HEAD" {
             assert!(reply.bytes.is_empty());
         } else {
-            reply.expect_error(405);
+            reply.expect_any_error(405);
         }
     }
     unchanged.check();
@@ -308,7 +308,7 @@ fn paths_and_queries_that_make_no_sense_are_the_callers_fault() {
         "events?type=charge.*",
     ] {
         let reply = Bytes::get(&app, format!("/v1/{query}").as_bytes()).send(&app).unwrap();
-        assert!(reply.status == 200 || reply.status == 400, "{query}: {} {}", reply.head, reply.body);
+        assert!(reply.status == 200 || reply.status == 400, "{query}: {reply:?}");
     }
     unchanged.check();
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use tempfile::TempDir;
 
+use crate::support::bytes::{Bytes, FORM};
 use crate::support::{Call, Program, Raw, TestDatabase, eventually, fresh_key, http, oncepay};
 
 const SECRET: (&str, &str) = ("SECRET_KEY", "the secret of the tests is long enough");
@@ -349,15 +350,10 @@ async fn a_flag_wins_over_its_variable_and_each_has_its_effect() {
 /// A connection with a charge whose head is read and whose body is not.
 fn half_a_charge(program: &Program) -> Raw {
     let mut connection = Raw::connect(program.address);
-    let head = format!(
-        "POST /v1/charges HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nIdempotency-Key: {}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
-        program.api_key,
-        fresh_key(),
-        CHARGE.len()
-    );
-    connection.send(head.as_bytes());
-    assert_eq!(connection.answer().expect("it is told to go on").status, 100);
+    let mut request =
+        Bytes::post_as(&program.api_key, FORM, CHARGE.as_bytes()).header("Expect: 100-continue");
+    request.body.clear();
+    assert_eq!(connection.ask(&request.write()).expect("it is told to go on").status, 100);
     connection
 }
 

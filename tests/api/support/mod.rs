@@ -7,6 +7,7 @@ mod gate;
 pub mod intents;
 mod logged;
 mod lossy_proxy;
+mod message;
 pub mod network;
 mod own_cluster;
 mod postgres;
@@ -21,7 +22,7 @@ pub mod shapes;
 mod worker;
 
 pub use app::{TestApp, probe_routes, probed};
-pub use client::{Call, Reply, http, raw_call, raw_request};
+pub use client::{Call, Reply, http};
 pub use gate::Gate;
 pub use logged::logged;
 pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};
@@ -31,7 +32,7 @@ pub use process::Process;
 pub use program::{Program, oncepay};
 pub use proxy::{Cut, Proxy, Traffic};
 pub use random::Random;
-pub use raw::{Raw, RawReply};
+pub use raw::Raw;
 pub use receiver::{Manner, Received, Receiver};
 pub use worker::Worker;
 
