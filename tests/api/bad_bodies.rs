@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::support::bytes::{Bytes, FORM};
-use crate::support::{Raw, TestApp};
+use crate::support::{CHARGE, Raw, TestApp};
 
 /// The contract: so long after a 413 or 408 the socket is closed.
 const CLOSED: Duration = Duration::from_secs(5);
@@ -229,7 +229,7 @@ fn a_head_that_takes_too_long_does_not_hold_a_connection() {
 fn a_body_that_breaks_off_changes_nothing() {
     let app = TestApp::spawn();
     for (length, part) in [
-        ("Content-Length: 100", "amount=1000&currency=usd&source=tok_visa"),
+        ("Content-Length: 100", CHARGE),
         ("Transfer-Encoding: chunked", "28\r\namount=1000&currency=usd&source=tok_visa\r\n"),
         ("Transfer-Encoding: chunked", "nonsense\r\n"),
         ("Transfer-Encoding: chunked", "fffffffffffffffff\r\n"),

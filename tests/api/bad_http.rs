@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::support::bytes::{Bytes, CHARGE, FORM, Unchanged};
-use crate::support::{Raw, TestApp, fresh_key};
+use crate::support::bytes::{Bytes, FORM, Unchanged};
+use crate::support::{CHARGE, Raw, TestApp, fresh_key};
 
 #[test]
 fn headers_that_make_no_sense_are_refused_and_the_server_goes_on() {
@@ -35,7 +35,7 @@ fn headers_that_make_no_sense_are_refused_and_the_server_goes_on() {
     many.is_refused_by_http(&app);
     let large = Bytes::get(&app, b"/v1/charges").header([b"X: ".to_vec(), b"y".repeat(300_000)].concat());
     large.is_refused_by_http(&app);
-    Bytes::get(&app, &[b"/v1/charges?a=".to_vec(), b"y".repeat(300_000)].concat()).is_refused_by_http(&app);
+    Bytes::get(&app, [b"/v1/charges?a=".to_vec(), b"y".repeat(300_000)].concat()).is_refused_by_http(&app);
     for target in [&b"no-slash"[..], b"/v1/charges\xff", b"/v1/ch arges", b"/v1/charges\0", b""] {
         Bytes::get(&app, target).is_refused_by_http(&app);
     }
@@ -129,7 +129,7 @@ fn unusual_but_valid_http_is_served() {
     // Chunks of one byte.
     let mut chunked =
         Bytes::post(&app, FORM, b"").without("Content-Length").header("Transfer-Encoding: chunked");
-    chunked.body = CHARGE.iter().flat_map(|byte| [b"1\r\n", &[*byte][..], b"\r\n"].concat()).collect();
+    chunked.body = CHARGE.bytes().flat_map(|byte| [b"1\r\n", &[byte][..], b"\r\n"].concat()).collect();
     chunked.body.extend(b"0\r\n\r\n");
     assert_eq!(chunked.send(&app).unwrap().status, 201);
     assert_eq!(app.database.count("charges"), 8);

@@ -14,8 +14,7 @@ async fn what_is_no_key_is_refused_by_its_reason_and_the_handler_never_runs() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let before = app.database.contents();
     let name = fresh_key();
-    let probe =
-        Bytes::new("POST", "/v1/probe").bearer(&app.database.api_key).body(format!("name={name}").as_bytes());
+    let probe = Bytes::new("POST", "/v1/probe").bearer(&app.database.api_key).body(format!("name={name}"));
     let call = |keys: &[&[u8]]| {
         let add = |request: Bytes, key: &&[u8]| request.header([b"Idempotency-Key: ", *key].concat());
         keys.iter().fold(probe.clone(), add).send(&app).expect("an answer")

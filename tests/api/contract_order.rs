@@ -6,7 +6,7 @@ use oncepay::faults::Point;
 use reqwest::Method;
 
 use crate::support::bytes::{Bytes, FORM};
-use crate::support::{Gate, Raw, Reply, TestApp, eventually, fresh_key, probe_routes};
+use crate::support::{CHARGE, Gate, Raw, Reply, TestApp, eventually, fresh_key, probe_routes};
 
 /// A body of which the length alone is too much; as much of it as is sent is no JSON either.
 const TOO_LARGE: &str = "Content-Length: 300000";
@@ -24,7 +24,7 @@ struct Faulty<'a> {
 impl Faulty<'_> {
     fn send(&self, app: &TestApp) -> Reply {
         let (method, target) = self.line.split_once(' ').expect("a method and a target");
-        let mut request = Bytes::new(method, target).body(self.body.as_bytes());
+        let mut request = Bytes::new(method, target).body(self.body);
         request = request.header(format!("Content-Type: {}", self.media_type));
         if let Some(key) = self.credentials {
             request = request.bearer(key);
@@ -156,16 +156,15 @@ async fn a_body_that_does_not_come_is_waited_for_ten_seconds() {
 #[tokio::test]
 async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdks_look_for() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
-    let charge = "amount=1000&currency=usd&source=tok_visa";
     let declined = "amount=1000&currency=usd&source=tok_visa_chargeDeclined";
-    app.post("/v1/charges").key("used").form(charge).send().await.expect(201);
+    app.post("/v1/charges").key("used").form(CHARGE).send().await.expect(201);
     let cases: &[(u16, &str, &str, &str, &str, &str)] = &[
-        (201, "POST", "/v1/charges", "new", "", charge),
-        (201, "POST", "/v1/charges", "used", "", charge),
+        (201, "POST", "/v1/charges", "new", "", CHARGE),
+        (201, "POST", "/v1/charges", "used", "", CHARGE),
         (400, "POST", "/v1/charges", "used", "", declined),
         (402, "POST", "/v1/charges", "declined", "", declined),
         (402, "POST", "/v1/charges", "declined", "", declined),
-        (400, "POST", "/v1/charges", "bad key", "", charge),
+        (400, "POST", "/v1/charges", "bad key", "", CHARGE),
         (400, "POST", "/v1/charges", "fix", "", "amount=ten"),
         (400, "POST", "/v1/charges", "fix", "", "a=%"),
         (400, "POST", "/v1/charges", "fix", "application/json", "{"),
@@ -200,7 +199,7 @@ async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdk
     let mut ids = Vec::new();
     for (status, method, path, key, media_type, body) in cases {
         let mut request = Bytes::new(method, path).bearer(&app.database.api_key).key(key);
-        request = request.header("Stripe-Version: 2026-08-26").body(body.as_bytes());
+        request = request.header("Stripe-Version: 2026-08-26").body(body);
         if !media_type.is_empty() {
             request = request.header(format!("Content-Type: {media_type}"));
         }
@@ -233,7 +232,7 @@ async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdk
 async fn to_act_for_another_account_is_refused_and_changes_nothing() {
     let app = TestApp::spawn();
     let before = app.database.contents();
-    let call = || app.post("/v1/charges").key("key").form("amount=1000&currency=usd&source=tok_visa");
+    let call = || app.post("/v1/charges").key("key").form(CHARGE);
     let reply = call().header("Stripe-Account", "acct_1").send().await.expect_error(400, "");
     assert!(reply.body["error"]["message"].as_str().unwrap().contains("Stripe-Account"));
     app.get("/v1/charges").header("Stripe-Account", "acct_1").send().await.expect_error(400, "");

@@ -23,7 +23,7 @@ async fn look_up(app: &TestApp, key: &str) -> Reply {
 
 /// Looks up what stands in a path as it is, escaped or not.
 fn look_up_path(app: &TestApp, key: &str) -> Reply {
-    Bytes::get(app, format!("/v1/idempotency_keys/{key}").as_bytes()).send(app).expect("an answer")
+    Bytes::get(app, format!("/v1/idempotency_keys/{key}")).send(app).expect("an answer")
 }
 
 #[tokio::test(flavor = "multi_thread")]

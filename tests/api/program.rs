@@ -12,10 +12,11 @@ use reqwest::Method;
 use tempfile::TempDir;
 
 use crate::support::bytes::{Bytes, FORM};
-use crate::support::{Call, Program, Raw, TestDatabase, eventually, fresh_key, http, oncepay};
+use crate::support::{
+    CHARGE, Call, Program, Raw, SECRET_KEY, TestDatabase, eventually, fresh_key, http, oncepay,
+};
 
-const SECRET: (&str, &str) = ("SECRET_KEY", "the secret of the tests is long enough");
-const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
+const SECRET: (&str, &str) = ("SECRET_KEY", SECRET_KEY);
 
 /// A directory that the private cluster's user can reach. What still runs in it afterwards is stopped.
 fn directory() -> TempDir {
@@ -350,8 +351,7 @@ async fn a_flag_wins_over_its_variable_and_each_has_its_effect() {
 /// A connection with a charge whose head is read and whose body is not.
 fn half_a_charge(program: &Program) -> Raw {
     let mut connection = Raw::connect(program.address);
-    let mut request =
-        Bytes::post_as(&program.api_key, FORM, CHARGE.as_bytes()).header("Expect: 100-continue");
+    let mut request = Bytes::post_as(&program.api_key, FORM, CHARGE).header("Expect: 100-continue");
     request.body.clear();
     assert_eq!(connection.ask(&request.write()).expect("it is told to go on").status, 100);
     connection

@@ -9,10 +9,8 @@ use serde_json::json;
 
 use crate::support::bytes::{Bytes, FORM};
 use crate::support::{
-    Gate, Program, Raw, TestApp, TestDatabase, eventually, fresh_key, probe_routes, probed,
+    CHARGE, Gate, Program, Raw, TestApp, TestDatabase, eventually, fresh_key, probe_routes, probed,
 };
-
-const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
 
 #[tokio::test]
 async fn a_client_that_resets_the_connection_changes_nothing_and_its_retry_replays() {
@@ -20,7 +18,7 @@ async fn a_client_that_resets_the_connection_changes_nothing_and_its_retry_repla
     let (key, name) = (fresh_key(), fresh_key());
     let body = format!("name={name}&milliseconds=300");
     let mut connection = Raw::connect(app.address);
-    connection.send(&Bytes::post(&app, FORM, body.as_bytes()).target(b"/v1/probe").key(&key).write());
+    connection.send(&Bytes::post(&app, FORM, &body).target(b"/v1/probe").key(&key).write());
     eventually("the job", || probed(&name) == 1);
     reset(connection);
     eventually("the commit", || app.database.count("idempotency_records") == 1);

@@ -1,11 +1,8 @@
 //! Requests as bytes, in order but for what a test spoils.
 
-use super::{Raw, Reply, TestApp, TestDatabase, fresh_key};
+use super::{CHARGE, Raw, Reply, TestApp, TestDatabase, fresh_key};
 
 pub const FORM: &str = "application/x-www-form-urlencoded";
-
-/// A charge that is right, as a form.
-pub const CHARGE: &[u8] = b"amount=1000&currency=usd&source=tok_visa";
 
 /// A request as bytes, complete and in order but for what the test spoils.
 #[derive(Clone)]
@@ -18,25 +15,25 @@ pub struct Bytes {
 
 impl Bytes {
     /// A request with nothing but a host.
-    pub fn new(method: &str, target: &str) -> Self {
+    pub fn new(method: &str, target: impl AsRef<[u8]>) -> Self {
         Self {
             method: method.to_owned(),
-            target: target.into(),
+            target: target.as_ref().to_vec(),
             headers: vec![b"Host: x".to_vec()],
             body: Vec::new(),
         }
     }
 
-    pub fn get(app: &TestApp, target: &[u8]) -> Self {
-        Self::new("GET", "").target(target).bearer(&app.database.api_key)
+    pub fn get(app: &TestApp, target: impl AsRef<[u8]>) -> Self {
+        Self::new("GET", target).bearer(&app.database.api_key)
     }
 
     /// A charge, with a key of its own.
-    pub fn post(app: &TestApp, media_type: &str, body: &[u8]) -> Self {
+    pub fn post(app: &TestApp, media_type: &str, body: impl AsRef<[u8]>) -> Self {
         Self::post_as(&app.database.api_key, media_type, body)
     }
 
-    pub fn post_as(api_key: &str, media_type: &str, body: &[u8]) -> Self {
+    pub fn post_as(api_key: &str, media_type: &str, body: impl AsRef<[u8]>) -> Self {
         let request = Self::new("POST", "/v1/charges").bearer(api_key).key(fresh_key());
         request.header(format!("Content-Type: {media_type}")).body(body)
     }
@@ -52,7 +49,8 @@ impl Bytes {
     }
 
     /// With this body, and its length.
-    pub fn body(self, body: &[u8]) -> Self {
+    pub fn body(self, body: impl AsRef<[u8]>) -> Self {
+        let body = body.as_ref();
         Self { body: body.to_vec(), ..self.header(format!("Content-Length: {}", body.len())) }
     }
 
@@ -71,8 +69,8 @@ impl Bytes {
         Self { method: method.to_owned(), ..self }
     }
 
-    pub fn target(self, target: &[u8]) -> Self {
-        Self { target: target.to_vec(), ..self }
+    pub fn target(self, target: impl AsRef<[u8]>) -> Self {
+        Self { target: target.as_ref().to_vec(), ..self }
     }
 
     pub fn write(&self) -> Vec<u8> {

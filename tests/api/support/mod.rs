@@ -38,6 +38,15 @@ pub use worker::Worker;
 
 use std::time::{Duration, Instant};
 
+/// The form of a charge of 10.00 usd.
+pub const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
+
+/// The form of one that is held until it is captured.
+pub const HOLD: &str = "amount=1000&currency=usd&source=tok_visa&capture=false";
+
+/// What the servers of the tests are given as their secret key.
+pub const SECRET_KEY: &str = "the secret of the tests is long enough";
+
 /// A key that no other test has.
 pub fn fresh_key() -> String {
     format!("key-{}", uuid::Uuid::now_v7().simple())

@@ -10,6 +10,7 @@ use oncepay::config::CommandLine;
 use oncepay::faults::{KILL_AT, PANIC_AT};
 use reqwest::Method;
 
+use super::SECRET_KEY;
 use super::client::Call;
 use super::postgres::TestDatabase;
 use super::process::Process;
@@ -32,7 +33,7 @@ pub fn oncepay_on(database: &TestDatabase, arguments: &[&str], environment: &[(&
     let mut command = oncepay(arguments);
     command
         .env("DATABASE_URL", &database.url)
-        .env("SECRET_KEY", "the secret of the tests is long enough")
+        .env("SECRET_KEY", SECRET_KEY)
         .envs(environment.iter().copied());
     command
 }
