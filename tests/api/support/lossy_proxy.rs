@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::io::{Result, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::Raw;
+use super::listener::Listener;
 use super::message::Message;
 
 /// How long either side is waited for.
@@ -40,13 +39,12 @@ pub struct Passage {
 pub type Journal = Arc<Mutex<Vec<Passage>>>;
 
 /// How often each key has come by.
-type Met = Arc<Mutex<HashMap<String, usize>>>;
+type Met = Mutex<HashMap<String, usize>>;
 
 /// A running proxy. Dropping it stops it.
 pub struct LossyProxy {
     pub address: SocketAddr,
-    stopped: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _listener: Listener,
 }
 
 impl LossyProxy {
@@ -55,37 +53,14 @@ impl LossyProxy {
     pub fn start(
         server: SocketAddr,
         journal: &Journal,
-        fate: impl Fn(usize) -> Fate + Clone + Send + 'static,
+        fate: impl Fn(usize) -> Fate + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let stopped = Arc::new(AtomicBool::new(false));
-        let thread = std::thread::spawn({
-            let (journal, stopped) = (Arc::clone(journal), Arc::clone(&stopped));
-            let met = Met::default();
-            move || {
-                for client in listener.incoming().map_while(Result::ok) {
-                    if stopped.load(Ordering::SeqCst) {
-                        break;
-                    }
-                    let (journal, met, fate) = (Arc::clone(&journal), Arc::clone(&met), fate.clone());
-                    // It ends with its client's connection, or in an error that the client notices.
-                    std::thread::spawn(move || serve(&client, server, &journal, &met, fate));
-                }
-            }
+        let (journal, met) = (Arc::clone(journal), Met::default());
+        let listener = Listener::start(move |client| {
+            // An error ends the connection, which the client notices.
+            let _ = serve(&client, server, &journal, &met, &fate);
         });
-        Self { address, stopped, thread: Some(thread) }
-    }
-}
-
-impl Drop for LossyProxy {
-    fn drop(&mut self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        // The listener wakes up to find that it is over.
-        drop(TcpStream::connect(self.address));
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Self { address: listener.address, _listener: listener }
     }
 }
 

@@ -5,6 +5,7 @@ pub mod bytes;
 mod client;
 mod gate;
 pub mod intents;
+mod listener;
 mod logged;
 mod lossy_proxy;
 mod message;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use super::listener::Listener;
 use super::{Raw, TestApp};
 
 /// How a receiver answers.
@@ -42,6 +43,7 @@ pub struct Received {
 pub struct Receiver {
     pub address: SocketAddr,
     inside: Arc<Inside>,
+    _listener: Listener,
 }
 
 struct Inside {
@@ -51,31 +53,19 @@ struct Inside {
     /// How to answer an event that came for the nth time, from 1.
     manner: Mutex<Box<dyn Fn(usize) -> Manner + Send>>,
     written: AtomicUsize,
-    ends: AtomicBool,
 }
 
 impl Receiver {
     pub fn start(manner: impl Fn(usize) -> Manner + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let inside = Arc::new(Inside {
             received: Mutex::default(),
             times: Mutex::default(),
             manner: Mutex::new(Box::new(manner)),
             written: AtomicUsize::new(0),
-            ends: AtomicBool::new(false),
         });
         let shared = Arc::clone(&inside);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                if shared.ends.load(Ordering::SeqCst) {
-                    break;
-                }
-                let inside = Arc::clone(&shared);
-                std::thread::spawn(move || inside.attend(stream));
-            }
-        });
-        Self { address, inside }
+        let listener = Listener::start(move |stream| shared.attend(stream));
+        Self { address: listener.address, inside, _listener: listener }
     }
 
     /// One that takes everything.
@@ -111,13 +101,6 @@ impl Receiver {
     /// How many bytes of endless answers it got rid of.
     pub fn written(&self) -> usize {
         self.inside.written.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.inside.ends.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
     }
 }
 
