@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::TestApp;
 use crate::support::shapes::{BALANCE, BALANCE_TRANSACTION, LIST, assert_shape};
+use crate::support::{HOLD, TestApp};
 
 /// Amounts by currency, as the balance shows them.
 fn amounts(balance: &Value) -> Value {
@@ -24,7 +24,7 @@ async fn the_balance_is_the_sum_of_the_ledger_by_currency() {
         charges.push(app.submit("/v1/charges", &form).await.expect(201).id().to_owned());
     }
     // Neither a hold nor a decline is money.
-    app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_visa&capture=false").await.expect(201);
+    app.submit("/v1/charges", HOLD).await.expect(201);
     app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_chargeDeclined").await.expect(402);
     app.submit("/v1/refunds", &format!("charge={}&amount=1", charges[0])).await.expect(201);
     app.submit("/v1/refunds", &format!("charge={}", charges[2])).await.expect(201);

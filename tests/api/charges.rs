@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::shapes::{CHARGE, CHARGED_CARD, assert_shape, without_identity};
-use crate::support::{TestApp, fresh_key};
+use crate::support::shapes::{self, CHARGED_CARD, assert_shape, without_identity};
+use crate::support::{CHARGE, HOLD, TestApp, fresh_key};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -42,7 +42,7 @@ async fn a_charge_is_made_and_changed_alike_by_form_and_by_json() {
         .expect(201);
     assert_eq!(without_identity(&by_form.body), without_identity(&by_json.body));
     let charge = &by_form.body;
-    assert_shape(charge, CHARGE);
+    assert_shape(charge, shapes::CHARGE);
     assert_shape(&charge["payment_method_details"]["card"], CHARGED_CARD);
     assert!(charge["outcome"]["type"].is_string());
     let facts = json!({
@@ -77,7 +77,7 @@ async fn a_charge_is_made_and_changed_alike_by_form_and_by_json() {
         .expect(200)
         .body;
     assert_eq!(without_identity(&changed), without_identity(&other));
-    assert_shape(&changed, CHARGE);
+    assert_shape(&changed, shapes::CHARGE);
     assert_eq!(changed["description"], Value::Null);
     assert_eq!(changed["metadata"], json!({ "note": "n" }));
     assert_eq!(changed["fraud_details"], json!({ "user_report": "safe" }));
@@ -91,18 +91,17 @@ async fn a_charge_is_made_and_changed_alike_by_form_and_by_json() {
 #[tokio::test]
 async fn a_hold_moves_money_when_it_is_captured_and_only_what_is_captured() {
     let app = TestApp::spawn();
-    let hold = "amount=1000&currency=usd&source=tok_visa&capture=false";
     for (capture, captured, released) in [("", 1000, 0), ("amount=1000", 1000, 0), ("amount=300", 300, 700)] {
         let ledger = app.database.count("balance_transactions");
-        let path = charge(&app, hold).await;
+        let path = charge(&app, HOLD).await;
         let held = app.read(&path).await;
-        assert_shape(&held, CHARGE);
+        assert_shape(&held, shapes::CHARGE);
         assert_eq!([&held["captured"], &held["paid"]], [false, true]);
         assert_eq!([&held["amount_captured"], &held["amount_refunded"]], [0, 0]);
         assert_eq!([&held["status"], &held["balance_transaction"]], [&json!("succeeded"), &Value::Null]);
         assert_eq!(app.database.count("balance_transactions"), ledger);
         let done = app.submit(&format!("{path}/capture"), capture).await.expect(200).body;
-        assert_shape(&done, CHARGE);
+        assert_shape(&done, shapes::CHARGE);
         assert_eq!([&done["captured"], &done["refunded"]], [true, false]);
         assert_eq!(done["amount"], 1000);
         assert_eq!([&done["amount_captured"], &done["amount_refunded"]], [captured, released]);
@@ -118,7 +117,7 @@ async fn a_hold_moves_money_when_it_is_captured_and_only_what_is_captured() {
 #[tokio::test]
 async fn a_capture_is_made_alike_by_form_and_by_json_and_can_add_to_the_charge() {
     let app = TestApp::spawn();
-    let hold = "amount=1000&currency=usd&source=tok_visa&capture=false&receipt_email=a%40b.c";
+    let hold = &format!("{HOLD}&receipt_email=a%40b.c");
     let (first, second) = (charge(&app, hold).await, charge(&app, hold).await);
     let form = "amount=400&receipt_email=x%40y.z&statement_descriptor=ONE&statement_descriptor_suffix=TWO";
     let by_form = app.submit(&format!("{first}/capture"), form).await.expect(200).body;
@@ -132,8 +131,8 @@ async fn a_capture_is_made_alike_by_form_and_by_json_and_can_add_to_the_charge()
 #[tokio::test]
 async fn what_cannot_be_captured_says_why_and_stays_as_it_is() {
     let app = TestApp::spawn();
-    let captured = charge(&app, "amount=1000&currency=usd&source=tok_visa").await;
-    let held = charge(&app, "amount=1000&currency=usd&source=tok_visa&capture=false").await;
+    let captured = charge(&app, CHARGE).await;
+    let held = charge(&app, HOLD).await;
     let decline =
         app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_chargeDeclined&capture=false");
     let failed = decline.await.expect(402).body["error"]["charge"].as_str().unwrap().to_owned();
@@ -164,8 +163,7 @@ async fn what_cannot_be_captured_says_why_and_stays_as_it_is() {
 #[tokio::test]
 async fn a_hold_is_gone_after_seven_days() {
     let app = TestApp::spawn();
-    let hold = "amount=1000&currency=usd&source=tok_visa&capture=false";
-    let (in_time, too_late) = (charge(&app, hold).await, charge(&app, hold).await);
+    let (in_time, too_late) = (charge(&app, HOLD).await, charge(&app, HOLD).await);
     app.state.clock.advance(7 * DAY - Duration::from_secs(600));
     app.submit(&format!("{in_time}/capture"), "").await.expect(200);
     app.state.clock.advance(Duration::from_secs(601));
@@ -183,7 +181,7 @@ async fn an_update_changes_no_money_and_gives_a_customer_only_to_a_charge_withou
     let grace = app.submit("/v1/customers", "").await.expect(201);
     let gone = app.submit("/v1/customers", "").await.expect(201);
     app.delete(&format!("/v1/customers/{}", gone.id())).send().await.expect(200);
-    let path = charge(&app, "amount=1000&currency=usd&source=tok_visa").await;
+    let path = charge(&app, CHARGE).await;
     let with = |customer: &str| format!("customer={customer}");
     for (form, code, param) in [
         (with(gone.id()), "resource_missing", "customer"),

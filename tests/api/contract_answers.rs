@@ -7,10 +7,9 @@ use diesel::connection::SimpleConnection;
 use oncepay::faults::{Faults, Point};
 use serde_json::json;
 
-use crate::support::{Gate, Reply, TestApp, eventually, fresh_key, logged, probe_routes, probed};
+use crate::support::{CHARGE, Gate, Reply, TestApp, eventually, fresh_key, logged, probe_routes, probed};
 
 const CHARGES: &str = "/v1/charges";
-const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
 
 #[tokio::test]
 async fn a_decline_is_committed_and_remembered() {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{TestApp, fresh_key, probe_routes, probed, raw_call};
+use crate::support::bytes::Bytes;
+use crate::support::{TestApp, fresh_key, probe_routes, probed};
 
 const CUSTOMERS: &str = "/v1/customers";
 
@@ -12,12 +13,11 @@ const CUSTOMERS: &str = "/v1/customers";
 async fn what_is_no_key_is_refused_by_its_reason_and_the_handler_never_runs() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let before = app.database.contents();
-    let (name, authorization) = (fresh_key(), format!("Bearer {}", app.database.api_key));
-    let body = format!("name={name}");
+    let name = fresh_key();
+    let probe = Bytes::new("POST", "/v1/probe").bearer(&app.database.api_key).body(format!("name={name}"));
     let call = |keys: &[&[u8]]| {
-        let mut headers: Vec<(&str, &[u8])> = vec![("Authorization", authorization.as_bytes())];
-        headers.extend(keys.iter().map(|key| ("Idempotency-Key", *key)));
-        raw_call(app.address, "POST /v1/probe", &headers, body.as_bytes())
+        let add = |request: Bytes, key: &&[u8]| request.header([b"Idempotency-Key: ", *key].concat());
+        keys.iter().fold(probe.clone(), add).send(&app).expect("an answer")
     };
     let (long, long_quoted) = ([b'k'; 256], [b"\"".as_slice(), &[b'k'; 256], b"\""].concat());
     let cases: [(&[&[u8]], &str); 19] = [

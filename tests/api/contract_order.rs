@@ -5,29 +5,37 @@ use std::time::{Duration, Instant};
 use oncepay::faults::Point;
 use reqwest::Method;
 
-use crate::support::{Gate, Reply, TestApp, eventually, fresh_key, probe_routes, raw_call, raw_request};
+use crate::support::bytes::{Bytes, FORM};
+use crate::support::{CHARGE, Gate, Raw, Reply, TestApp, eventually, fresh_key, probe_routes};
 
 /// A body of which the length alone is too much; as much of it as is sent is no JSON either.
-const TOO_LARGE: &[u8] = b"300000";
+const TOO_LARGE: &str = "Content-Length: 300000";
 
 /// A request with faults, which are mended one after the other.
 struct Faulty<'a> {
     line: &'a str,
     credentials: Option<&'a str>,
-    key: Option<&'a [u8]>,
-    media_type: &'a [u8],
-    length: Option<&'a [u8]>,
+    key: Option<&'a str>,
+    media_type: &'a str,
+    length: Option<&'a str>,
     body: &'a str,
 }
 
 impl Faulty<'_> {
     fn send(&self, app: &TestApp) -> Reply {
-        let authorization = self.credentials.map(|key| format!("Bearer {key}"));
-        let mut headers: Vec<(&str, &[u8])> = vec![("Content-Type", self.media_type)];
-        headers.extend(authorization.iter().map(|value| ("Authorization", value.as_bytes())));
-        headers.extend(self.key.map(|key| ("Idempotency-Key", key)));
-        headers.extend(self.length.map(|length| ("Content-Length", length)));
-        raw_call(app.address, self.line, &headers, self.body.as_bytes())
+        let (method, target) = self.line.split_once(' ').expect("a method and a target");
+        let mut request = Bytes::new(method, target).body(self.body);
+        request = request.header(format!("Content-Type: {}", self.media_type));
+        if let Some(key) = self.credentials {
+            request = request.bearer(key);
+        }
+        if let Some(key) = self.key {
+            request = request.key(key);
+        }
+        if let Some(length) = self.length {
+            request = request.without("Content-Length").header(length);
+        }
+        request.send(app).expect("an answer")
     }
 }
 
@@ -51,7 +59,7 @@ async fn a_request_with_many_faults_hears_of_them_in_the_order_of_the_contract()
         line: "POST /v1/nope",
         credentials: None,
         key: None,
-        media_type: b"text/plain",
+        media_type: "text/plain",
         length: Some(TOO_LARGE),
         body: "{\"amount\":",
     };
@@ -66,11 +74,11 @@ async fn a_request_with_many_faults_hears_of_them_in_the_order_of_the_contract()
     // Whether the credentials are right is for the database to say, much later.
     request.credentials = Some("sk_test_nobody_has_this_key");
     request.send(&app).expect_error(400, "idempotency_key_required");
-    request.key = Some(b"\"open");
+    request.key = Some("\"open");
     request.send(&app).expect_error(400, "idempotency_key_invalid");
-    request.key = Some(used.as_bytes());
+    request.key = Some(&used);
     request.send(&app).expect_error(415, "");
-    request.media_type = b"application/json";
+    request.media_type = "application/json";
     request.send(&app).expect_error(413, "");
     request.length = None;
     request.send(&app).expect_error(400, "");
@@ -82,9 +90,9 @@ async fn a_request_with_many_faults_hears_of_them_in_the_order_of_the_contract()
     assert!(unknown.body["error"]["message"].as_str().unwrap().starts_with("Invalid API Key provided"));
     request.credentials = Some(&good);
     request.send(&app).expect_error(422, "idempotency_key_reused");
-    request.key = Some(running.as_bytes());
+    request.key = Some(&running);
     request.send(&app).expect_error(409, "idempotency_key_in_use");
-    request.key = Some(b"fresh");
+    request.key = Some("fresh");
     request.send(&app).expect_error(400, "parameter_invalid_integer");
     assert_eq!(app.database.contents(), before);
     request.body = "{\"amount\":1000,\"currency\":\"usd\",\"source\":\"tok_visa\"}";
@@ -102,8 +110,8 @@ async fn what_needs_no_database_is_judged_without_one() {
     let right = Faulty {
         line: "POST /v1/charges",
         credentials: Some(&good),
-        key: Some(b"a-key"),
-        media_type: b"application/json",
+        key: Some("a-key"),
+        media_type: "application/json",
         length: None,
         body: "{}",
     };
@@ -111,9 +119,9 @@ async fn what_needs_no_database_is_judged_without_one() {
         (404, Faulty { line: "POST /v1/nope", ..right }),
         (405, Faulty { line: "DELETE /v1/charges", ..right }),
         (401, Faulty { credentials: None, ..right }),
-        (400, Faulty { key: Some(b"a b"), ..right }),
+        (400, Faulty { key: Some("a b"), ..right }),
         (400, Faulty { key: None, ..right }),
-        (415, Faulty { media_type: b"text/plain", ..right }),
+        (415, Faulty { media_type: "text/plain", ..right }),
         (413, Faulty { length: Some(TOO_LARGE), ..right }),
         (400, Faulty { body: "{", ..right }),
     ];
@@ -132,16 +140,12 @@ async fn what_needs_no_database_is_judged_without_one() {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_waited_for_ten_seconds() {
     let app = TestApp::spawn();
-    let request = format!(
-        "POST /v1/charges HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nIdempotency-Key: slow\r\n\
-         Content-Length: 100\r\n\r\namount=",
-        app.database.api_key
-    );
-    let (address, begun) = (app.address, Instant::now());
-    let answer = tokio::task::spawn_blocking(move || {
-        raw_request(address, request.as_bytes(), Duration::from_secs(20))
-    });
-    Reply::parse(&answer.await.unwrap()).expect_error(408, "");
+    let mut connection = Raw::connect(app.address);
+    let request = Bytes::post(&app, FORM, b"amount=").key("slow");
+    let request = request.without("Content-Length").header("Content-Length: 100");
+    let begun = Instant::now();
+    connection.ask(&request.write()).expect("an answer").expect_error(408, "");
+    assert!(connection.closed_within(Duration::from_secs(9)).is_some());
     let waited = begun.elapsed();
     assert!((Duration::from_secs(9)..Duration::from_secs(19)).contains(&waited), "{waited:?}");
     let reply =
@@ -152,16 +156,15 @@ async fn a_body_that_does_not_come_is_waited_for_ten_seconds() {
 #[tokio::test]
 async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdks_look_for() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
-    let charge = "amount=1000&currency=usd&source=tok_visa";
     let declined = "amount=1000&currency=usd&source=tok_visa_chargeDeclined";
-    app.post("/v1/charges").key("used").form(charge).send().await.expect(201);
+    app.post("/v1/charges").key("used").form(CHARGE).send().await.expect(201);
     let cases: &[(u16, &str, &str, &str, &str, &str)] = &[
-        (201, "POST", "/v1/charges", "new", "", charge),
-        (201, "POST", "/v1/charges", "used", "", charge),
+        (201, "POST", "/v1/charges", "new", "", CHARGE),
+        (201, "POST", "/v1/charges", "used", "", CHARGE),
         (400, "POST", "/v1/charges", "used", "", declined),
         (402, "POST", "/v1/charges", "declined", "", declined),
         (402, "POST", "/v1/charges", "declined", "", declined),
-        (400, "POST", "/v1/charges", "bad key", "", charge),
+        (400, "POST", "/v1/charges", "bad key", "", CHARGE),
         (400, "POST", "/v1/charges", "fix", "", "amount=ten"),
         (400, "POST", "/v1/charges", "fix", "", "a=%"),
         (400, "POST", "/v1/charges", "fix", "application/json", "{"),
@@ -195,19 +198,15 @@ async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdk
     ];
     let mut ids = Vec::new();
     for (status, method, path, key, media_type, body) in cases {
-        let authorization = format!("Bearer {}", app.database.api_key);
-        let mut headers: Vec<(&str, &[u8])> = vec![
-            ("Authorization", authorization.as_bytes()),
-            ("Idempotency-Key", key.as_bytes()),
-            ("Stripe-Version", b"2026-08-26"),
-        ];
+        let mut request = Bytes::new(method, path).bearer(&app.database.api_key).key(key);
+        request = request.header("Stripe-Version: 2026-08-26").body(body);
         if !media_type.is_empty() {
-            headers.push(("Content-Type", media_type.as_bytes()));
+            request = request.header(format!("Content-Type: {media_type}"));
         }
         if *status == 413 {
-            headers.push(("Content-Length", TOO_LARGE));
+            request = request.without("Content-Length").header(TOO_LARGE);
         }
-        let reply = raw_call(app.address, &format!("{method} {path}"), &headers, body.as_bytes());
+        let reply = request.send(&app).expect("an answer");
         assert_eq!(reply.status, *status, "{method} {path} {key}: {reply:?}");
         assert_eq!(reply.header("Cache-Control"), Some("no-store"), "{method} {path}");
         assert_eq!(reply.header("Idempotency-Key"), Some(*key), "{method} {path}");
@@ -233,7 +232,7 @@ async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdk
 async fn to_act_for_another_account_is_refused_and_changes_nothing() {
     let app = TestApp::spawn();
     let before = app.database.contents();
-    let call = || app.post("/v1/charges").key("key").form("amount=1000&currency=usd&source=tok_visa");
+    let call = || app.post("/v1/charges").key("key").form(CHARGE);
     let reply = call().header("Stripe-Account", "acct_1").send().await.expect_error(400, "");
     assert!(reply.body["error"]["message"].as_str().unwrap().contains("Stripe-Account"));
     app.get("/v1/charges").header("Stripe-Account", "acct_1").send().await.expect_error(400, "");

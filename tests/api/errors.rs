@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{TestApp, fresh_key, http};
+use crate::support::{CHARGE, HOLD, TestApp, fresh_key, http};
 
 /// A fresh client without the headers that the tests' own one always sends.
 async fn bare(app: &TestApp, authorization: Option<&str>) -> (u16, Option<String>, Value) {
@@ -136,7 +136,7 @@ async fn a_filter_that_names_nothing_is_refused_and_one_that_finds_nothing_is_no
         assert_eq!(error.expect_error(400, "resource_missing").param(), filter, "{list} {prefix}");
     }
     let customer = app.submit("/v1/customers", "").await.expect(201).id().to_owned();
-    let hold = app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_visa&capture=false").await;
+    let hold = app.submit("/v1/charges", HOLD).await;
     let charge = hold.expect(201).id().to_owned();
     let by_customer = format!("/v1/charges?customer={customer}");
     let empty = [
@@ -200,7 +200,7 @@ async fn what_belongs_to_connect_is_refused_and_says_so() {
         "transfer_group=g",
         "radar_options[session]=x",
     ] {
-        let form = format!("amount=1000&currency=usd&source=tok_visa&{parameter}");
+        let form = format!("{CHARGE}&{parameter}");
         let error = app.submit("/v1/charges", &form).await.expect_error(400, "parameter_unknown");
         let message = error.body["error"]["message"].as_str().unwrap();
         assert!(message.contains("does not support"), "{message}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::shapes::{EVENT, LIST, assert_shape};
-use crate::support::{TestApp, fresh_key};
+use crate::support::{CHARGE, HOLD, TestApp, fresh_key};
 
 /// The types of the listed events, the newest first.
 fn types(list: &Value) -> Vec<&str> {
@@ -26,13 +26,12 @@ async fn news(app: &TestApp, seen: &mut usize) -> Vec<Value> {
 async fn every_effect_writes_its_events_in_order_each_with_a_snapshot_and_its_request() {
     let app = TestApp::spawn();
     let mut seen = 0;
-    let charge = "amount=1000&currency=usd&source=tok_visa";
     let customer = app.submit("/v1/customers", "").await.expect(201).id().to_owned();
     news(&app, &mut seen).await;
     let charge_id = app.charge().await;
     let refunded = app.charge().await;
     let refund = app.submit("/v1/refunds", &format!("charge={refunded}&amount=1")).await.expect(201);
-    let hold = app.submit("/v1/charges", &format!("{charge}&capture=false")).await.expect(201);
+    let hold = app.submit("/v1/charges", HOLD).await.expect(201);
     news(&app, &mut seen).await;
     let to_capture = format!("/v1/charges/{}/capture", hold.id());
     let to_refund = format!("charge={refunded}");
@@ -40,8 +39,8 @@ async fn every_effect_writes_its_events_in_order_each_with_a_snapshot_and_its_re
         ("/v1/customers", "name=a", 201, vec!["customer.created"]),
         ("/v1/customers", "source=tok_visa", 201, vec!["customer.created", "payment_method.attached"]),
         (&*format!("/v1/customers/{customer}"), "name=b", 200, vec!["customer.updated"]),
-        ("/v1/charges", charge, 201, vec!["charge.succeeded"]),
-        ("/v1/charges", &*format!("{charge}&capture=false"), 201, vec!["charge.succeeded"]),
+        ("/v1/charges", CHARGE, 201, vec!["charge.succeeded"]),
+        ("/v1/charges", HOLD, 201, vec!["charge.succeeded"]),
         (&*to_capture, "amount=300", 200, vec!["charge.captured"]),
         (&*format!("/v1/charges/{charge_id}"), "description=x", 200, vec!["charge.updated"]),
         ("/v1/charges", "amount=1000&currency=usd&source=tok_chargeDeclined", 402, vec!["charge.failed"]),

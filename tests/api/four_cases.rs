@@ -11,7 +11,7 @@ use oncepay::idempotency::Policy;
 use reqwest::Method;
 
 use crate::intent_samples;
-use crate::support::{Reply, TestApp, fresh_key};
+use crate::support::{CHARGE, HOLD, Reply, TestApp, fresh_key};
 
 /// A request that a route understands, with what it needs made beforehand, and another one.
 pub struct Sample {
@@ -60,9 +60,8 @@ const SAMPLERS: &[Sampler] = &[
     Sampler {
         path: "/v1/charges",
         make: |_| {
-            let body = "amount=1000&currency=usd&source=tok_visa";
             let another_body = "amount=1001&currency=usd&source=tok_visa";
-            async move { Sample { path: "/v1/charges".to_owned(), body, another_body, again: 201 } }
+            async move { Sample { path: "/v1/charges".to_owned(), body: CHARGE, another_body, again: 201 } }
                 .boxed_local()
         },
     },
@@ -80,8 +79,7 @@ const SAMPLERS: &[Sampler] = &[
         path: "/v1/charges/{charge}/capture",
         make: |app| {
             async move {
-                let body = "amount=1000&currency=usd&source=tok_visa&capture=false";
-                let path = format!("/v1/charges/{}/capture", make(app, "/v1/charges", body).await);
+                let path = format!("/v1/charges/{}/capture", make(app, "/v1/charges", HOLD).await);
                 // It runs again, and finds that the first run has captured.
                 Sample { path, body: "amount=600", another_body: "amount=601", again: 400 }
             }

@@ -7,7 +7,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::support::{Gate, Reply, TestApp, eventually, fresh_key, raw_call};
+use crate::support::bytes::Bytes;
+use crate::support::{Gate, Reply, TestApp, eventually, fresh_key};
 
 const CUSTOMERS: &str = "/v1/customers";
 
@@ -18,6 +19,11 @@ fn path_of(key: &str) -> String {
 
 async fn look_up(app: &TestApp, key: &str) -> Reply {
     app.get(&path_of(key)).send().await
+}
+
+/// Looks up what stands in a path as it is, escaped or not.
+fn look_up_path(app: &TestApp, key: &str) -> Reply {
+    Bytes::get(app, format!("/v1/idempotency_keys/{key}")).send(app).expect("an answer")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,28 +126,20 @@ async fn every_key_can_be_looked_up_whatever_its_characters() {
     app.post(CUSTOMERS).key("\"\\\"q\"").form("").send().await.expect(201);
     assert_eq!(look_up(&app, "\"q").await.expect(200).body["key"], "\"q");
     // What stands for itself in a path need not be escaped.
-    let authorization = format!("Bearer {}", app.database.api_key);
-    let raw = |path: &str| {
-        let line = format!("GET /v1/idempotency_keys/{path}");
-        raw_call(app.address, &line, &[("Authorization", authorization.as_bytes())], b"")
-    };
     for (path, key) in
         [("a/b", "a/b"), ("a//b/", "a//b/"), ("a+b", "a+b"), ("a%2fb", "a/b"), ("%252F", "%2F")]
     {
-        let reply = raw(path);
+        let reply = look_up_path(&app, path);
         assert_eq!(reply.expect(200).body["key"], key, "{path}");
     }
-    raw("a%20b").expect_error(404, "resource_missing");
+    look_up_path(&app, "a%20b").expect_error(404, "resource_missing");
 }
 
 #[tokio::test]
 async fn what_can_be_no_key_is_unknown() {
     let app = TestApp::spawn();
-    let authorization = format!("Bearer {}", app.database.api_key);
     for path in ["%00", "a%00b", "%ff%fe", "a%20b", "%0a", "cl%C3%A9", &"k".repeat(256), "%zz%00"] {
-        let line = format!("GET /v1/idempotency_keys/{path}");
-        let reply = raw_call(app.address, &line, &[("Authorization", authorization.as_bytes())], b"");
-        reply.expect_error(404, "resource_missing");
+        look_up_path(&app, path).expect_error(404, "resource_missing");
     }
     // The look-up of no key at all is no route.
     app.get("/v1/idempotency_keys/").send().await.expect_error(404, "");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 
 use crate::support::{
-    Call, OwnCluster, Program, Random, Reply, TestApp, TestDatabase, eventually, fresh_key, http,
+    CHARGE, Call, OwnCluster, Program, Random, Reply, TestApp, TestDatabase, eventually, fresh_key, http,
 };
 
 const CLIENTS: usize = 8;
@@ -60,7 +60,7 @@ impl Load {
     fn call(&self, key: &str) -> Call {
         let url = format!("http://{}/v1/charges", self.address.lock().unwrap());
         let call = Call::new(&self.client, Method::POST, url, &self.api_key).key(key);
-        call.form("amount=1000&currency=usd&source=tok_visa")
+        call.form(CHARGE)
     }
 
     /// What SDKs do: the same key again after a broken connection, a conflict and a fault of the server.
@@ -127,8 +127,7 @@ async fn kill_9_of_the_server_in_the_middle_of_load_loses_and_doubles_nothing() 
     let clients = load.start();
     for _ in 0..6 {
         load.go_on_for(20 + random.below(40)).await;
-        program.signal(libc::SIGKILL);
-        assert!(!program.wait());
+        program.kill();
         program = Program::start(&database, &[]);
         *load.address.lock().unwrap() = program.address;
     }
@@ -158,7 +157,7 @@ async fn kill_9_of_postgresql_in_the_middle_of_load_loses_and_doubles_nothing_an
 async fn charges_at_once(app: &TestApp, count: usize) -> Vec<(Reply, Duration)> {
     let charge = |_| async {
         let begun = Instant::now();
-        let call = app.post("/v1/charges").key(&fresh_key()).form("amount=1000&currency=usd&source=tok_visa");
+        let call = app.post("/v1/charges").key(&fresh_key()).form(CHARGE);
         (call.send().await, begun.elapsed())
     };
     futures_util::future::join_all((0..count).map(charge)).await
@@ -227,8 +226,7 @@ async fn a_frozen_postgresql_is_503_in_bounded_time_and_thawed_it_answers_what_i
     charges_at_once(&app, 8).await.into_iter().for_each(|(reply, _)| drop(reply.expect(201)));
     let frozen = Frozen::all_of(&app.database);
     let keys: Vec<String> = (0..12).map(|_| fresh_key()).collect();
-    let call =
-        |key: &String| app.post("/v1/charges").key(key).form("amount=1000&currency=usd&source=tok_visa");
+    let call = |key: &String| app.post("/v1/charges").key(key).form(CHARGE);
     let begun = Instant::now();
     let replies = futures_util::future::join_all(keys.iter().map(|key| call(key).send())).await;
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use oncepay::faults::{PANIC_AT, Point};
 use serde_json::{Value, json};
 
-use crate::support::{Program, TestDatabase, eventually, fresh_key, raw_request};
+use crate::support::{Program, Raw, TestDatabase, eventually, fresh_key};
 
 const SECRET_KEY: &str = "the-secret-of-this-server-is-long,an-older-secret-of-this-server";
 const BAD_KEY: &str = "sk_test_5ecretkeythatnobodyhas0123456789";
@@ -136,15 +136,15 @@ fn drive(environment: &[(&str, &str)]) -> (Vec<String>, String, String) {
     let mut program = Program::start(&database, &all);
     let mut ids = Vec::new();
     for (name, request) in requests(&database.api_key) {
-        let answer = raw_request(program.address, request.as_bytes(), Duration::from_secs(20));
-        let id = answer.lines().find_map(|line| line.strip_prefix("request-id: "));
-        ids.push(id.unwrap_or_else(|| panic!("{name}: {answer}")).to_owned());
+        let reply = Raw::connect(program.address).ask(request.as_bytes()).expect(name);
+        ids.push(reply.header("Request-Id").unwrap_or_else(|| panic!("{name}: {reply:?}")).to_owned());
     }
     for request in no_requests(&database.api_key) {
-        raw_request(program.address, request.as_bytes(), Duration::from_millis(300));
+        let mut connection = Raw::connect(program.address);
+        connection.send(request.as_bytes());
+        connection.closed_within(Duration::from_millis(300));
     }
-    program.signal(libc::SIGTERM);
-    assert!(program.wait());
+    program.end();
     (ids, program.log(), database.api_key.clone())
 }
 
@@ -223,9 +223,12 @@ fn a_panic_is_a_line_of_the_log_and_its_request_has_one_too() {
     let program =
         Program::start(&database, &[("LOG_FORMAT", "json"), (PANIC_AT, Point::AfterEffect.as_str())]);
     let request = requests(&database.api_key).swap_remove(0).1;
-    let answer = raw_request(program.address, request.as_bytes(), Duration::from_secs(20));
-    let id = answer.lines().find_map(|line| line.strip_prefix("request-id: ")).unwrap().to_owned();
-    assert!(answer.starts_with("HTTP/1.1 500") && !answer.contains("told to panic"), "{answer}");
+    let mut connection = Raw::connect(program.address);
+    let reply = connection.ask(request.as_bytes()).expect("an answer").expect_any_error(500);
+    let id = reply.header("Request-Id").unwrap();
+    assert!(!format!("{reply:?}").contains("told to panic"), "{reply:?}");
+    // The line of a request is written when its answer has gone out, and then the connection is closed.
+    assert!(connection.closed_within(Duration::from_secs(20)).is_some());
     let log = program.log();
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let of = |target: &str| lines.iter().filter(|line| line["target"] == target).collect::<Vec<_>>();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use futures_util::future::join_all;
 
-use crate::support::{Random, Reply, TestApp, fresh_key};
+use crate::support::{HOLD, Random, Reply, TestApp, fresh_key};
 
 const TASKS: usize = 8;
 const CALLS: usize = 40;
@@ -41,8 +41,7 @@ async fn random_operations_at_once_on_few_charges_leave_the_books_in_balance() {
     for _ in 0..2 {
         let charge = apps[0].charge().await;
         world.charges.lock().unwrap().push(charge);
-        let hold = "amount=1000&currency=usd&source=tok_visa&capture=false";
-        let hold = apps[0].post("/v1/charges").key(&fresh_key()).form(hold).send().await.expect(201);
+        let hold = apps[0].post("/v1/charges").key(&fresh_key()).form(HOLD).send().await.expect(201);
         world.charges.lock().unwrap().push(hold.id().to_owned());
     }
     let tasks = (0..TASKS).map(async |task| {

@@ -288,8 +288,7 @@ async fn kill_9_while_notifications_are_in_flight_loses_and_doubles_none() {
     for _ in 0..4 {
         let so_far = database.number(delivered);
         wait("some more news", delivered, so_far + 1 + i64::try_from(random.below(15)).unwrap()).await;
-        program.signal(libc::SIGKILL);
-        assert!(!program.wait());
+        program.kill();
         program = Program::start(&database, &environment);
         *address.lock().unwrap() = program.address;
     }

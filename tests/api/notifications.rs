@@ -7,7 +7,7 @@ use oncepay::webhooks::signature::{HEADER, sign};
 use serde_json::json;
 
 use crate::support::network::{NETWORK_SECRET, NOTIFICATIONS, claim, fresh_id, verdict};
-use crate::support::{TestApp, fresh_key};
+use crate::support::{CHARGE, HOLD, TestApp, fresh_key};
 
 /// A signature of the right secret at `seconds` from now.
 fn signed(app: &TestApp, body: &str, seconds: i64) -> String {
@@ -167,7 +167,7 @@ async fn keys_of_the_api_and_ids_of_the_network_never_meet() {
 async fn what_cannot_be_read_or_applied_is_refused_and_leaves_nothing() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
-    let hold = app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_visa&capture=false").await;
+    let hold = app.submit("/v1/charges", HOLD).await;
     let hold = hold.expect(201).id().to_owned();
     let spare = app.charge().await;
     let known = app.disputed(&charge).await;
@@ -220,7 +220,7 @@ async fn what_cannot_be_read_or_applied_is_refused_and_leaves_nothing() {
     // What another account has is unknown here.
     let other = app.database.other_account();
     let theirs = app.call_as(&other, reqwest::Method::POST, "/v1/charges").key(&fresh_key());
-    let theirs = theirs.form("amount=1000&currency=usd&source=tok_visa").send().await.expect(201);
+    let theirs = theirs.form(CHARGE).send().await.expect(201);
     let foreign = app.notify(&created(theirs.id())).await.expect_error(400, "resource_missing");
     assert_eq!(foreign.param(), "data[charge]");
     app.database.assert_clean();

@@ -6,9 +6,7 @@ use std::time::Duration;
 use oncepay::faults::Point;
 use oncepay::idempotency::Outcome;
 
-use crate::support::{Gate, Reply, TestApp, eventually, fresh_key};
-
-const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
+use crate::support::{CHARGE, Gate, Reply, TestApp, eventually, fresh_key};
 
 /// The counters, by outcome.
 async fn counters(app: &TestApp) -> BTreeMap<String, u64> {

@@ -10,7 +10,7 @@ use oncepay::error::Error;
 use oncepay::sweeper::sweep;
 
 use crate::four_cases::{make, samplers};
-use crate::support::{TestApp, TestDatabase, fresh_key, id_in_sql, id_of};
+use crate::support::{HOLD, TestApp, TestDatabase, fresh_key, id_in_sql, id_of};
 
 /// So many that to read any of the tables, or one of its indexes, from end to end is beyond [`BLOCKS`].
 const ROWS: usize = 20_001;
@@ -204,7 +204,7 @@ async fn no_filter_of_a_list_looks_at_more_than_its_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sweeper_finds_a_hold_among_many_charges() {
     let app = large().await;
-    make(&app, "/v1/charges", "amount=1000&currency=usd&source=tok_visa&capture=false").await;
+    make(&app, "/v1/charges", HOLD).await;
     let intent = "amount=1000&currency=usd&payment_method=pm_card_visa&capture_method=manual&confirm=true";
     make(&app, "/v1/payment_intents", intent).await;
     app.state.clock.advance(Duration::from_secs(8 * 24 * 3600));

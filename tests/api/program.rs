@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use tempfile::TempDir;
 
-use crate::support::{Call, Program, Raw, Serving, TestDatabase, eventually, fresh_key, http, oncepay};
+use crate::support::bytes::{Bytes, FORM};
+use crate::support::{
+    CHARGE, Call, Program, Raw, SECRET_KEY, TestDatabase, eventually, fresh_key, http, oncepay,
+};
 
-const SECRET: (&str, &str) = ("SECRET_KEY", "the secret of the tests is long enough");
-const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
+const SECRET: (&str, &str) = ("SECRET_KEY", SECRET_KEY);
 
 /// A directory that the private cluster's user can reach. What still runs in it afterwards is stopped.
 fn directory() -> TempDir {
@@ -24,9 +26,9 @@ fn directory() -> TempDir {
     directory
 }
 
-fn serve_in(directory: &Path, listen: &str) -> Serving {
+fn serve_in(directory: &Path, listen: &str) -> Program {
     let data = directory.join("data-dir");
-    Serving::start(oncepay(&["--data-dir", data.to_str().unwrap(), "--listen", listen]))
+    Program::start_as(oncepay(&["--data-dir", data.to_str().unwrap(), "--listen", listen]))
 }
 
 /// The private cluster's own note that it runs.
@@ -53,8 +55,8 @@ fn paste(line: &str) -> String {
 #[test]
 fn in_an_empty_directory_it_serves_what_it_prints_and_keeps_everything_through_any_end() {
     let directory = directory();
-    let serving = serve_in(directory.path(), "127.0.0.1:0");
-    assert_eq!(serving.key(), "sk_test_oncepay_demo");
+    let mut serving = serve_in(directory.path(), "127.0.0.1:0");
+    assert_eq!(serving.api_key, "sk_test_oncepay_demo");
     let first = paste(&serving.curl());
     assert!(first.contains(r#""object":"charge""#), "{first}");
     assert_eq!(paste(&serving.curl()), first, "the same key, the same bytes");
@@ -74,12 +76,11 @@ fn in_an_empty_directory_it_serves_what_it_prints_and_keeps_everything_through_a
     assert!(listed.contains("demo") && !listed.contains("sk_test_oncepay_demo"), "{listed}");
     assert_eq!(paste(&serving.curl()), first);
 
-    serving.signal(libc::SIGKILL);
-    serving.wait();
-    let serving = serve_in(directory.path(), "127.0.0.1:0");
+    serving.kill();
+    let mut serving = serve_in(directory.path(), "127.0.0.1:0");
     assert_eq!(paste(&serving.curl()), first, "kill -9 loses nothing");
     for signal in [libc::SIGTERM, libc::SIGINT] {
-        let serving = serve_in(directory.path(), "127.0.0.1:0");
+        let mut serving = serve_in(directory.path(), "127.0.0.1:0");
         assert!(cluster_runs(directory.path()));
         assert_eq!(paste(&serving.curl()), first);
         serving.signal(signal);
@@ -87,8 +88,7 @@ fn in_an_empty_directory_it_serves_what_it_prints_and_keeps_everything_through_a
     }
     // The first one is still there, so its cluster is; the last one to leave stops it.
     assert!(cluster_runs(directory.path()));
-    serving.signal(libc::SIGTERM);
-    assert!(serving.wait().success());
+    serving.end();
     assert!(!cluster_runs(directory.path()));
     assert_eq!(fs::read(&secret).unwrap(), secret_before);
 }
@@ -96,7 +96,7 @@ fn in_an_empty_directory_it_serves_what_it_prints_and_keeps_everything_through_a
 #[test]
 fn a_private_postgres_that_dies_is_started_again() {
     let directory = directory();
-    let serving = serve_in(directory.path(), "127.0.0.1:0");
+    let mut serving = serve_in(directory.path(), "127.0.0.1:0");
     let first = paste(&serving.curl());
     let pid_file = directory.path().join("data-dir/data/postmaster.pid");
     let pid = fs::read_to_string(&pid_file).unwrap().lines().next().unwrap().parse().unwrap();
@@ -107,43 +107,39 @@ fn a_private_postgres_that_dies_is_started_again() {
         let run = Command::new("sh").args(["-c", &line]).output().unwrap();
         run.stdout == first.as_bytes()
     });
-    serving.signal(libc::SIGTERM);
-    assert!(serving.wait().success());
+    serving.end();
     assert!(!cluster_runs(directory.path()));
 }
 
 #[tokio::test]
 async fn where_others_can_reach_it_the_key_is_random_and_kept_and_the_well_known_one_works_no_more() {
     let directory = directory();
-    let status = async |serving: &Serving, key: &str| {
-        let address = SocketAddr::from(([127, 0, 0, 1], serving.address().port()));
+    let status = async |serving: &Program, key: &str| {
+        let address = SocketAddr::from(([127, 0, 0, 1], serving.address.port()));
         let client = http().build().unwrap();
         Call::new(&client, Method::GET, format!("http://{address}/v1/charges"), key).send().await.status
     };
-    let serving = serve_in(directory.path(), "127.0.0.1:0");
+    let mut serving = serve_in(directory.path(), "127.0.0.1:0");
     assert_eq!(status(&serving, "sk_test_oncepay_demo").await, 200);
-    serving.signal(libc::SIGTERM);
-    serving.wait();
+    serving.end();
     let mut keys = Vec::new();
     for _ in 0..2 {
-        let serving = serve_in(directory.path(), "0.0.0.0:0");
-        let key = serving.key();
+        let mut serving = serve_in(directory.path(), "0.0.0.0:0");
+        let key = serving.api_key.clone();
         assert!(key.starts_with("sk_test_") && key.len() > 40, "{key}");
         assert_eq!(status(&serving, &key).await, 200);
         assert_eq!(status(&serving, "sk_test_oncepay_demo").await, 401);
         assert!(paste(&serving.curl()).contains(r#""object":"charge""#));
         keys.push(key);
-        serving.signal(libc::SIGTERM);
-        assert!(serving.wait().success());
+        serving.end();
     }
     assert_eq!(keys[0], keys[1]);
     let kept = directory.path().join("data-dir/demo-api-key");
     assert_eq!(fs::metadata(kept).unwrap().mode() & 0o777, 0o600);
-    let serving = serve_in(directory.path(), "[::1]:0");
-    assert_eq!(serving.key(), "sk_test_oncepay_demo");
+    let mut serving = serve_in(directory.path(), "[::1]:0");
+    assert_eq!(serving.api_key, "sk_test_oncepay_demo");
     assert!(paste(&serving.curl().replace("curl ", "curl --globoff ")).contains(r#""object":"charge""#));
-    serving.signal(libc::SIGTERM);
-    assert!(serving.wait().success());
+    serving.end();
 }
 
 #[test]
@@ -196,10 +192,8 @@ async fn an_api_key_is_shown_once_works_everywhere_and_revoked_works_nowhere_wit
     assert!(output.status.success());
     let key = made.trim();
     assert!(key.starts_with("sk_test_"), "standard output is the key alone, for scripts: {made}");
-    let client = http().build().unwrap();
     let charge = |program: &Program, name: &str| {
-        let url = format!("http://{}/v1/charges", program.address);
-        Call::new(&client, Method::POST, url, key).key(name).form(CHARGE)
+        program.call_as(key, Method::POST, "/v1/charges").key(name).form(CHARGE)
     };
     for program in &programs {
         charge(program, &fresh_key()).send().await.expect(201);
@@ -257,12 +251,10 @@ async fn two_programs_that_start_together_on_an_empty_database_both_serve() {
     let programs: Vec<Program> = starters.into_iter().map(|starter| starter.join().unwrap()).collect();
     let (output, made, _) = run(oncepay(&["api-key", "create"]).env("DATABASE_URL", &database.url));
     assert!(output.status.success());
-    let client = http().build().unwrap();
     let key = fresh_key();
     let mut bodies = Vec::new();
     for program in &programs {
-        let url = format!("http://{}/v1/charges", program.address);
-        let call = Call::new(&client, Method::POST, url, made.trim()).key(&key).form(CHARGE);
+        let call = program.call_as(made.trim(), Method::POST, "/v1/charges").key(&key).form(CHARGE);
         bodies.push(call.send().await.expect(201).bytes);
     }
     assert!(bodies.iter().all(|body| *body == bodies[0]));
@@ -299,7 +291,7 @@ async fn sigterm_in_the_middle_of_load_answers_what_runs_and_what_has_no_answer_
         tokio::task::block_in_place(|| eventually("load", || database.count("charges") > 100));
         program.signal(signal);
         let begun = Instant::now();
-        assert!(tokio::task::block_in_place(|| program.wait()), "it ends in order");
+        assert!(tokio::task::block_in_place(|| program.wait()).success(), "it ends in order");
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
         let mut answered_in_all = 0;
         for client in clients {
@@ -330,13 +322,9 @@ async fn a_flag_wins_over_its_variable_and_each_has_its_effect() {
         ("STATEMENT_CACHE", "false"),
     ]);
     command.envs([("DATABASE_POOL_SIZE", "2"), ("HTTP_WORKERS", "1")]);
-    let serving = Serving::start(command);
-    assert!(serving.greeting().contains("oncepay api-key create"), "{}", serving.greeting());
-    let client = http().build().unwrap();
-    let post = || {
-        let url = format!("http://{}/v1/charges", serving.address());
-        Call::new(&client, Method::POST, url, &database.api_key).form(CHARGE)
-    };
+    let mut serving = Program::start_as(command);
+    assert!(serving.greeting.contains("oncepay api-key create"), "{}", serving.greeting);
+    let post = || serving.call_as(&database.api_key, Method::POST, "/v1/charges").form(CHARGE);
     post().send().await.expect(201);
     for _ in 0..5 {
         let key = fresh_key();
@@ -349,8 +337,8 @@ async fn a_flag_wins_over_its_variable_and_each_has_its_effect() {
     let at_most_two = "SELECT count(*) AS number FROM pg_stat_activity \
                        WHERE datname = current_database() AND pid <> pg_backend_pid()";
     eventually("the end of the test's own connections", || database.number(at_most_two) <= 2);
-    serving.signal(libc::SIGTERM);
-    let log = serving.log_after_end();
+    serving.end();
+    let log = serving.log();
     let lines: Vec<serde_json::Value> = log
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}")))
@@ -364,15 +352,9 @@ async fn a_flag_wins_over_its_variable_and_each_has_its_effect() {
 /// A connection with a charge whose head is read and whose body is not.
 fn half_a_charge(program: &Program) -> Raw {
     let mut connection = Raw::connect(program.address);
-    let head = format!(
-        "POST /v1/charges HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nIdempotency-Key: {}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
-        program.database.api_key,
-        fresh_key(),
-        CHARGE.len()
-    );
-    connection.send(head.as_bytes());
-    assert_eq!(connection.answer().expect("it is told to go on").status, 100);
+    let mut request = Bytes::post_as(&program.api_key, FORM, CHARGE).header("Expect: 100-continue");
+    request.body.clear();
+    assert_eq!(connection.ask(&request.write()).expect("it is told to go on").status, 100);
     connection
 }
 
@@ -395,7 +377,7 @@ fn told_once_it_finishes_what_runs_and_told_twice_it_does_not_wait() {
             }
             Some(signal) => program.signal(signal),
         }
-        assert!(program.wait());
+        assert!(program.wait().success());
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         drop(idle);
     }

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::support::{Reply, TestApp, fresh_key};
+use crate::support::{HOLD, Reply, TestApp, fresh_key};
 
 /// As SDKs do: 409 and 503 are sent again with the same key.
 async fn persist(app: &TestApp, path: &str, form: &str) -> Reply {
@@ -51,7 +51,7 @@ async fn refunds_at_once_never_exceed_the_charge() {
 async fn of_captures_at_once_one_wins() {
     let app = TestApp::with(|builder| builder.pool_size = 8);
     for _ in 0..3 {
-        let hold = app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_visa&capture=false").await;
+        let hold = app.submit("/v1/charges", HOLD).await;
         let path = format!("/v1/charges/{}/capture", hold.expect(201).id());
         let amounts = [100, 200, 300, 400, 500, 600, 700, 800];
         let replies = join_all(amounts.map(|amount| {
@@ -73,7 +73,7 @@ async fn of_captures_at_once_one_wins() {
 async fn a_refund_that_races_the_capture_comes_before_or_after_it() {
     let app = TestApp::with(|builder| builder.pool_size = 8);
     for _ in 0..6 {
-        let hold = app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_visa&capture=false").await;
+        let hold = app.submit("/v1/charges", HOLD).await;
         let id = hold.expect(201).id().to_owned();
         let (capture, refund) = (format!("/v1/charges/{id}/capture"), format!("charge={id}"));
         let (captured, refunded) =

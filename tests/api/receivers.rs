@@ -3,15 +3,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Child, Stdio};
 use std::sync::Mutex;
 
 use actix_web::web::{Data, post};
 use actix_web::{App, HttpServer};
 use serde_json::Value;
-use tokio::process::Command as Process;
+use tokio::process::Command;
 
-use crate::support::{TestApp, Worker, eventually, http, sdk};
+use crate::support::{Process, TestApp, Worker, eventually, http, sdk};
 
 #[path = "../../examples/webhook_receiver.rs"]
 mod webhook_receiver;
@@ -49,16 +48,6 @@ async fn assert_takes_each_event_once(app: &TestApp, address: SocketAddr, taken:
     assert_eq!(taken(), 2);
 }
 
-/// A process that ends with the test.
-struct Doomed(Child);
-
-impl Drop for Doomed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn the_receiver_in_python_takes_each_event_once_and_nothing_forged() {
     let script = include_str!("../../examples/webhook_receiver.py");
@@ -68,9 +57,9 @@ async fn the_receiver_in_python_takes_each_event_once_and_nothing_forged() {
     assert_ne!(here, script);
     let mut python = sdk::python().into_std();
     python.args(["-c", &here]).env("WEBHOOK_SECRET", subscribe(&app, address).await);
-    let mut child = Doomed(python.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut child = Process::start(python);
     let printed = std::sync::Arc::new(Mutex::new(Vec::new()));
-    let (out, lines) = (child.0.stdout.take().unwrap(), printed.clone());
+    let (out, lines) = (child.stdout(), printed.clone());
     std::thread::spawn(move || {
         BufReader::new(out).lines().map_while(Result::ok).for_each(|line| lines.lock().unwrap().push(line));
     });
@@ -108,7 +97,7 @@ async fn the_receiver_in_rust_takes_each_event_once_and_nothing_forged() {
 async fn the_card_network_can_be_played_by_hand() {
     let app = TestApp::spawn();
     let play = async |arguments: &[&str]| {
-        let mut python = Process::new("python3");
+        let mut python = Command::new("python3");
         python
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/card_network.py"))
             .args(arguments)

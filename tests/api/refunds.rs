@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::shapes::{REFUND, assert_shape, without_identity};
-use crate::support::{TestApp, fresh_key};
+use crate::support::{HOLD, TestApp, fresh_key};
 
 #[tokio::test]
 async fn a_refund_is_made_and_changed_alike_by_form_and_by_json() {
@@ -73,7 +73,7 @@ async fn a_refund_takes_what_is_left_unless_it_is_told_otherwise() {
 #[tokio::test]
 async fn a_refund_of_a_partly_captured_charge_is_of_the_captured_part() {
     let app = TestApp::spawn();
-    let hold = app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_visa&capture=false").await;
+    let hold = app.submit("/v1/charges", HOLD).await;
     let charge = hold.expect(201).id().to_owned();
     let path = format!("/v1/charges/{charge}");
     app.submit(&format!("{path}/capture"), "amount=300").await.expect(200);
@@ -90,7 +90,7 @@ async fn a_refund_of_a_partly_captured_charge_is_of_the_captured_part() {
 async fn what_cannot_be_refunded_says_why_and_stays_as_it_is() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
-    let hold = app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_visa&capture=false").await;
+    let hold = app.submit("/v1/charges", HOLD).await;
     let held = hold.expect(201).id().to_owned();
     let decline = app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_chargeDeclined").await;
     let failed = decline.expect(402).body["error"]["charge"].as_str().unwrap().to_owned();

@@ -1,7 +1,5 @@
 //! What the whole design stands or falls with: crashes, duplicates and vanished clients around one charge.
 
-use std::io::Write;
-use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,25 +7,20 @@ use futures_util::future::join_all;
 use oncepay::faults::{Faults, KILL_AT, Point};
 use serde_json::json;
 
-use crate::support::{Gate, Program, TestApp, TestDatabase, eventually, fresh_key, probe_routes, probed};
-
-const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
+use crate::support::bytes::{Bytes, FORM};
+use crate::support::{
+    CHARGE, Gate, Program, Raw, TestApp, TestDatabase, eventually, fresh_key, probe_routes, probed,
+};
 
 #[tokio::test]
 async fn a_client_that_resets_the_connection_changes_nothing_and_its_retry_replays() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let (key, name) = (fresh_key(), fresh_key());
     let body = format!("name={name}&milliseconds=300");
-    let request = format!(
-        "POST /v1/probe HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nIdempotency-Key: {key}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{body}",
-        app.database.api_key,
-        body.len()
-    );
-    let mut stream = TcpStream::connect(app.address).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
+    let mut connection = Raw::connect(app.address);
+    connection.send(&Bytes::post(&app, FORM, &body).target(b"/v1/probe").key(&key).write());
     eventually("the job", || probed(&name) == 1);
-    reset(stream);
+    reset(connection);
     eventually("the commit", || app.database.count("idempotency_records") == 1);
     // Nobody was there to be answered, and it is counted all the same.
     let figures = String::from_utf8(app.get("/metrics").send().await.bytes).unwrap();
@@ -38,14 +31,14 @@ async fn a_client_that_resets_the_connection_changes_nothing_and_its_retry_repla
 }
 
 /// Closes with RST: what was sent and not yet read is thrown away.
-fn reset(stream: TcpStream) {
+fn reset(connection: Raw) {
     use std::os::fd::AsRawFd;
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let size = libc::socklen_t::try_from(size_of::<libc::linger>()).unwrap();
     // SAFETY: the descriptor is open, and the value is of the type and size that SO_LINGER takes.
     let result = unsafe {
         libc::setsockopt(
-            stream.as_raw_fd(),
+            connection.sender().as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_LINGER,
             (&raw const linger).cast(),
@@ -53,7 +46,7 @@ fn reset(stream: TcpStream) {
         )
     };
     assert_eq!(result, 0);
-    drop(stream);
+    drop(connection);
 }
 
 #[tokio::test]

@@ -7,9 +7,7 @@ use futures_util::future::join_all;
 use oncepay::error::Error;
 use reqwest::Method;
 
-use crate::support::{Cut, Proxy, Reply, TestApp, TestDatabase, Traffic, fresh_key};
-
-const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
+use crate::support::{CHARGE, Cut, HOLD, Proxy, Reply, TestApp, TestDatabase, Traffic, fresh_key};
 
 /// A request of this test: its method, path and form, and the key, if it has one of its own choice.
 struct Request {
@@ -91,7 +89,7 @@ async fn request(app: &TestApp, kind: Kind) -> Request {
     };
     match kind {
         Kind::Captured => Request::post("/v1/charges", CHARGE),
-        Kind::Authorised => Request::post("/v1/charges", &format!("{CHARGE}&capture=false")),
+        Kind::Authorised => Request::post("/v1/charges", HOLD),
         Kind::Declined => Request::post("/v1/charges", &format!("{CHARGE}_chargeDeclined")),
         Kind::WithToken => {
             let card = "card[number]=4242424242424242&card[exp_month]=12&card[exp_year]=2040&card[cvc]=123";
@@ -103,7 +101,7 @@ async fn request(app: &TestApp, kind: Kind) -> Request {
             Request::post("/v1/charges", &format!("amount=1000&currency=usd&customer={customer}"))
         }
         Kind::Capture => {
-            let (_, charge) = made("/v1/charges", &format!("{CHARGE}&capture=false")).await;
+            let (_, charge) = made("/v1/charges", HOLD).await;
             Request::post(&format!("/v1/charges/{charge}/capture"), "")
         }
         Kind::Refund => {

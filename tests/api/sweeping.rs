@@ -7,9 +7,7 @@ use diesel::connection::SimpleConnection;
 use oncepay::idempotency::sweep::batch;
 use oncepay::sweeper::sweep;
 
-use crate::support::{TestApp, fresh_key};
-
-const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
+use crate::support::{CHARGE, TestApp, fresh_key};
 
 #[tokio::test]
 async fn only_what_has_expired_is_swept_in_batches_and_around_what_is_locked() {

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    Manner, Received, Receiver, TestApp, Worker, WorkerProcess, eventually, fresh_key, sdk,
-};
+use crate::support::{Manner, Process, Received, Receiver, TestApp, Worker, eventually, fresh_key, sdk};
 
 /// The id of the newest event of a type.
 async fn event(app: &TestApp, event_type: &str) -> String {
@@ -63,8 +61,8 @@ async fn an_event_arrives_as_it_is_stored_and_signed_and_what_became_of_it_can_b
     let stored = app.database.text("SELECT payload::text AS text FROM events");
     assert_eq!(String::from_utf8_lossy(&sent.body), stored);
     assert_eq!((sent.event_id(), &sent.json()["pending_webhooks"]), (id.clone(), &json!(1)));
-    assert!(sent.headers["content-type"].starts_with("application/json"));
-    assert_eq!(sent.headers["user-agent"], "oncepay");
+    assert!(sent.header("Content-Type").starts_with("application/json"));
+    assert_eq!(sent.header("User-Agent"), "oncepay");
     sent.assert_signed(&[&secret]);
     assert_ne!(sent.signatures()[0], sent.signature_of(&others));
     assert!(app.state.clock.now().timestamp().abs_diff(sent.signed_at()) < 30);
@@ -284,7 +282,7 @@ async fn a_worker_that_dies_between_the_post_and_its_record_has_lost_nothing() {
     let receiver = Receiver::start(|times| if times == 1 { Manner::Never } else { Manner::Answer(200) });
     let (_, secret) = receiver.subscribe(&app, "charge.succeeded").await;
     let environment = [("WEBHOOK_ALLOW_PRIVATE", "true"), ("WEBHOOK_SCHEDULE", "fast")];
-    let doomed = WorkerProcess::start(&app.database, &environment);
+    let mut doomed = Process::worker(&app.database, &environment);
     app.charge().await;
     eventually("the first delivery", || receiver.count() == 1);
     doomed.kill();

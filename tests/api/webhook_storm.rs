@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use oncepay::faults::{Faults, Point};
 use reqwest::Method;
 
-use crate::support::{Manner, Receiver, TestApp, Worker, WorkerProcess, eventually, fresh_key};
+use crate::support::{Manner, Process, Receiver, TestApp, Worker, eventually, fresh_key};
 
 /// Causes `number` events, eight requests at a time.
 async fn cause_events(app: &TestApp, number: usize) {
@@ -45,7 +45,7 @@ async fn workers_side_by_side_deliver_each_event_once_when_nothing_fails() {
     let receiver = Receiver::good();
     let (endpoint, _) = receiver.subscribe(&app, "customer.created").await;
     let _workers = [Worker::start(&app), Worker::start(&second)];
-    let _third = WorkerProcess::start(&app.database, &[("WEBHOOK_ALLOW_PRIVATE", "true")]);
+    let _third = Process::worker(&app.database, &[("WEBHOOK_ALLOW_PRIVATE", "true")]);
     let half = cause_events(&app, 100);
     let other_half = cause_events(&second, 100);
     futures_util::future::join(half, other_half).await;
@@ -64,7 +64,7 @@ async fn workers_that_are_killed_in_the_middle_lose_no_event_and_make_none_up() 
     let (endpoint, _) = receiver.subscribe(&app, "customer.created").await;
     cause_events(&app, 100).await;
     for round in 1..=2 {
-        let doomed = WorkerProcess::start(&app.database, &[("WEBHOOK_ALLOW_PRIVATE", "true")]);
+        let mut doomed = Process::worker(&app.database, &[("WEBHOOK_ALLOW_PRIVATE", "true")]);
         eventually("some deliveries", || receiver.count() >= 20 * round);
         doomed.kill();
     }

@@ -7,7 +7,7 @@ use oncepay::webhooks::{Settings, delivery::Schedule};
 use serde_json::Value;
 
 use crate::support::{
-    Manner, Program, Receiver, TestApp, TestDatabase, Worker, WorkerProcess, eventually, fresh_key,
+    CHARGE, Manner, Process, Program, Receiver, TestApp, TestDatabase, Worker, eventually, fresh_key,
 };
 
 const PATH: &str = "/v1/webhook_endpoints";
@@ -149,12 +149,11 @@ async fn a_server_sends_by_itself_unless_it_is_told_not_to_and_then_a_worker_doe
         receiver.subscribe(&app, "charge.succeeded").await;
         let environment = [private, ("WEBHOOK_SCHEDULE", schedule), ("WEBHOOK_WORKER", "false")];
         let program = Program::start(&app.database, &environment);
-        let charge = "amount=1000&currency=usd&source=tok_visa";
-        program.post("/v1/charges").key(&fresh_key()).form(charge).send().await.expect(201);
+        program.post("/v1/charges").key(&fresh_key()).form(CHARGE).send().await.expect(201);
         // Longer than a worker rests; nothing else would show that there is none.
         tokio::time::sleep(Duration::from_millis(700)).await;
         assert_eq!(receiver.count(), 0);
-        let worker = WorkerProcess::start(&app.database, &environment);
+        let mut worker = Process::worker(&app.database, &environment);
         attempted(&app, 1).await;
         // The first look may have met the delivery as it was before the attempt, and the attempt; this one does not.
         let delivery = attempted(&app, 1).await.remove(0);
@@ -169,7 +168,7 @@ async fn a_server_sends_by_itself_unless_it_is_told_not_to_and_then_a_worker_doe
         receiver.behave(|_| Manner::Answer(200));
         let program = Program::start(&app.database, &[private]);
         let before = receiver.count();
-        program.post("/v1/charges").key(&fresh_key()).form(charge).send().await.expect(201);
+        program.post("/v1/charges").key(&fresh_key()).form(CHARGE).send().await.expect(201);
         eventually("the delivery", || receiver.count() > before);
     }
 }

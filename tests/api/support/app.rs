@@ -24,7 +24,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::client::{Call, Reply};
+use super::network::NETWORK_SECRET;
 use super::postgres::TestDatabase;
+use super::{CHARGE, SECRET_KEY};
 
 /// A server and its database. Dropping it stops the server and drops the database.
 pub struct TestApp {
@@ -56,13 +58,13 @@ impl Default for Builder {
         Self {
             pool_size: 4,
             key_is_required: true,
-            secrets: vec!["the secret of the tests is long enough".to_owned()],
+            secrets: vec![SECRET_KEY.to_owned()],
             statement_cache: true,
             routes: app::routes,
             faults: Faults::default(),
             webhooks: webhooks::Settings { schedule: Schedule::Fast, allow_private: true },
             network: simulation::Settings {
-                secret: "whsec_network".to_owned(),
+                secret: NETWORK_SECRET.to_owned(),
                 ..simulation::Settings::default()
             },
             url: None,
@@ -180,7 +182,7 @@ impl TestApp {
     /// Makes a charge of 10.00 usd, and gives its id.
     pub async fn charge(&self) -> String {
         let key = super::fresh_key();
-        let call = self.post("/v1/charges").key(&key).form("amount=1000&currency=usd&source=tok_visa");
+        let call = self.post("/v1/charges").key(&key).form(CHARGE);
         call.send().await.expect(201).id().to_owned()
     }
 }

@@ -1,37 +1,57 @@
 //! Requests as bytes, in order but for what a test spoils.
 
-use super::{Raw, RawReply, TestApp, TestDatabase, fresh_key};
+use super::{CHARGE, Raw, Reply, TestApp, TestDatabase, fresh_key};
 
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A charge that is right, as a form.
-pub const CHARGE: &[u8] = b"amount=1000&currency=usd&source=tok_visa";
-
 /// A request as bytes, complete and in order but for what the test spoils.
+#[derive(Clone)]
 pub struct Bytes {
-    pub method: &'static str,
-    pub target: Vec<u8>,
-    pub headers: Vec<Vec<u8>>,
+    method: String,
+    target: Vec<u8>,
+    headers: Vec<Vec<u8>>,
     pub body: Vec<u8>,
 }
 
 impl Bytes {
-    pub fn get(app: &TestApp, target: &[u8]) -> Self {
-        let authorization = format!("Authorization: Bearer {}", app.database.api_key);
+    /// A request with nothing but a host.
+    pub fn new(method: &str, target: impl AsRef<[u8]>) -> Self {
         Self {
-            method: "GET",
-            target: target.to_vec(),
-            headers: vec![b"Host: x".to_vec(), authorization.into_bytes()],
+            method: method.to_owned(),
+            target: target.as_ref().to_vec(),
+            headers: vec![b"Host: x".to_vec()],
             body: Vec::new(),
         }
     }
 
-    pub fn post(app: &TestApp, media_type: &str, body: &[u8]) -> Self {
-        let request = Self { method: "POST", body: body.to_vec(), ..Self::get(app, b"/v1/charges") };
-        request
-            .header(format!("Idempotency-Key: {}", fresh_key()))
-            .header(format!("Content-Type: {media_type}"))
-            .header(format!("Content-Length: {}", body.len()))
+    pub fn get(app: &TestApp, target: impl AsRef<[u8]>) -> Self {
+        Self::new("GET", target).bearer(&app.database.api_key)
+    }
+
+    /// A charge, with a key of its own.
+    pub fn post(app: &TestApp, media_type: &str, body: impl AsRef<[u8]>) -> Self {
+        Self::post_as(&app.database.api_key, media_type, body)
+    }
+
+    pub fn post_as(api_key: &str, media_type: &str, body: impl AsRef<[u8]>) -> Self {
+        let request = Self::new("POST", "/v1/charges").bearer(api_key).key(fresh_key());
+        request.header(format!("Content-Type: {media_type}")).body(body)
+    }
+
+    /// With this API key.
+    pub fn bearer(self, api_key: &str) -> Self {
+        self.header(format!("Authorization: Bearer {api_key}"))
+    }
+
+    /// With this idempotency key, and with no other.
+    pub fn key(self, key: impl AsRef<[u8]>) -> Self {
+        self.without("Idempotency-Key").header([b"Idempotency-Key: ", key.as_ref()].concat())
+    }
+
+    /// With this body, and its length.
+    pub fn body(self, body: impl AsRef<[u8]>) -> Self {
+        let body = body.as_ref();
+        Self { body: body.to_vec(), ..self.header(format!("Content-Length: {}", body.len())) }
     }
 
     pub fn header(mut self, line: impl Into<Vec<u8>>) -> Self {
@@ -45,12 +65,12 @@ impl Bytes {
         self
     }
 
-    pub fn method(self, method: &'static str) -> Self {
-        Self { method, ..self }
+    pub fn method(self, method: &str) -> Self {
+        Self { method: method.to_owned(), ..self }
     }
 
-    pub fn target(self, target: &[u8]) -> Self {
-        Self { target: target.to_vec(), ..self }
+    pub fn target(self, target: impl AsRef<[u8]>) -> Self {
+        Self { target: target.as_ref().to_vec(), ..self }
     }
 
     pub fn write(&self) -> Vec<u8> {
@@ -64,31 +84,26 @@ impl Bytes {
     }
 
     #[track_caller]
-    pub fn send(&self, app: &TestApp) -> Option<RawReply> {
+    pub fn send(&self, app: &TestApp) -> Option<Reply> {
         let mut connection = Raw::connect(app.address);
         connection.send(&self.write());
-        connection.answer_to(self.method)
+        connection.answer_to(&self.method)
     }
 
     /// Fails unless the answer is the JSON error with this status.
     #[track_caller]
-    pub fn is_refused(&self, app: &TestApp, status: u16) -> RawReply {
+    pub fn is_refused(&self, app: &TestApp, status: u16) -> Reply {
         let shown: String = String::from_utf8_lossy(&self.write()).chars().take(600).collect();
         let reply = self.send(app).unwrap_or_else(|| panic!("no answer to {shown}"));
-        assert_eq!(reply.status, status, "{shown}\n\n{} {}", reply.head, reply.body);
-        reply.expect_error(status)
+        assert_eq!(reply.status, status, "{shown}\n\n{reply:?}");
+        reply.expect_any_error(status)
     }
 
     /// Fails unless HTTP itself refuses this: with an error of any form, or by closing.
     #[track_caller]
     pub fn is_refused_by_http(&self, app: &TestApp) {
         if let Some(reply) = self.send(app) {
-            assert!(
-                (400..500).contains(&reply.status) || reply.status == 505,
-                "{} {}",
-                reply.head,
-                reply.body
-            );
+            assert!((400..500).contains(&reply.status) || reply.status == 505, "{reply:?}");
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Calling the server, as SDKs do and as they do not.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
-
 use reqwest::Method;
+use reqwest::header::HeaderMap;
 use serde_json::Value;
+
+use super::message::Message;
 
 /// A client of HTTP. The library chooses no implementation of TLS for all of its users, so the tests name theirs.
 pub fn http() -> reqwest::ClientBuilder {
@@ -22,7 +21,7 @@ pub struct Call {
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
-    pub headers: reqwest::header::HeaderMap,
+    pub headers: HeaderMap,
     pub bytes: Vec<u8>,
     /// The body as JSON, or null.
     pub body: Value,
@@ -71,28 +70,23 @@ impl Call {
         let response = self.request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.bytes().await?.to_vec();
-        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Ok(Reply { status, headers, bytes, body })
+        Ok(Reply::new(status, headers, bytes))
+    }
+}
+
+impl From<Message> for Reply {
+    #[track_caller]
+    fn from(message: Message) -> Self {
+        let status = message.status().unwrap_or_else(|| panic!("no status: {}", message.first_line));
+        let bytes = message.body().to_vec();
+        Self::new(status, message.headers, bytes)
     }
 }
 
 impl Reply {
-    /// Reads an answer as it came over the wire, with a `Content-Length`.
-    #[track_caller]
-    pub fn parse(text: &str) -> Self {
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-        let mut lines = head.split("\r\n");
-        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
-        let headers = lines.map(|line| {
-            let (name, value) = line.split_once(": ").unwrap_or((line, ""));
-            (name.parse::<reqwest::header::HeaderName>().unwrap(), value.parse().unwrap())
-        });
-        Self {
-            status: status.unwrap_or_else(|| panic!("no status: {text:?}")),
-            headers: headers.collect(),
-            bytes: body.as_bytes().to_vec(),
-            body: serde_json::from_str(body).unwrap_or(Value::Null),
-        }
+    fn new(status: u16, headers: HeaderMap, bytes: Vec<u8>) -> Self {
+        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Self { status, headers, bytes, body }
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -125,42 +119,23 @@ impl Reply {
         self
     }
 
+    /// The JSON error of the contract, with this status.
+    #[track_caller]
+    pub fn expect_any_error(self, status: u16) -> Self {
+        let reply = self.expect(status);
+        let error = &reply.body["error"];
+        assert!(error["type"].is_string() && error["message"].is_string(), "{reply:?}");
+        assert!(reply.header("Request-Id").is_some(), "{reply:?}");
+        reply
+    }
+
     /// An error of this status and code, with the advice that belongs to it in body and header.
     #[track_caller]
     pub fn expect_error(self, status: u16, code: &str) -> Self {
-        let reply = self.expect(status);
+        let reply = self.expect_any_error(status);
         assert_eq!(reply.code(), code, "{}", reply.body);
-        assert!(reply.body["error"]["type"].is_string(), "{}", reply.body);
         let retries = reply.header("Stripe-Should-Retry") == Some("true");
         assert_eq!(retries, reply.body["error"]["retry"] == "same_key", "{reply:?}");
         reply
     }
-}
-
-/// Sends bytes as they are and reads until the server closes, or for `patience`.
-pub fn raw_request(address: SocketAddr, bytes: &[u8], patience: Duration) -> String {
-    let mut stream = TcpStream::connect(address).expect("the server listens");
-    stream.set_read_timeout(Some(patience)).unwrap();
-    stream.write_all(bytes).expect("the server reads");
-    let mut answer = Vec::new();
-    let mut buffer = [0; 4096];
-    while let Ok(read @ 1..) = stream.read(&mut buffer) {
-        answer.extend_from_slice(&buffer[..read]);
-    }
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
-/// Sends a request of which each header is given as bytes, as no client library would, and reads the answer.
-/// `Content-Length` is added unless it is given.
-#[track_caller]
-pub fn raw_call(address: SocketAddr, line: &str, headers: &[(&str, &[u8])], body: &[u8]) -> Reply {
-    let mut bytes = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n").into_bytes();
-    for (name, value) in headers {
-        bytes.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
-    }
-    if !headers.iter().any(|(name, _)| *name == "Content-Length") {
-        bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
-    }
-    bytes.extend_from_slice(&[b"\r\n", body].concat());
-    Reply::parse(&raw_request(address, &bytes, Duration::from_secs(20)))
 }

@@ -1,12 +1,17 @@
 //! A proxy that loses what passes through it, as networks do.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Error, Read, Result, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{Result, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use super::Raw;
+use super::listener::Listener;
+use super::message::Message;
+
+/// How long either side is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What happens to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,13 +39,12 @@ pub struct Passage {
 pub type Journal = Arc<Mutex<Vec<Passage>>>;
 
 /// How often each key has come by.
-type Met = Arc<Mutex<HashMap<String, usize>>>;
+type Met = Mutex<HashMap<String, usize>>;
 
 /// A running proxy. Dropping it stops it.
 pub struct LossyProxy {
     pub address: SocketAddr,
-    stopped: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _listener: Listener,
 }
 
 impl LossyProxy {
@@ -49,37 +53,14 @@ impl LossyProxy {
     pub fn start(
         server: SocketAddr,
         journal: &Journal,
-        fate: impl Fn(usize) -> Fate + Clone + Send + 'static,
+        fate: impl Fn(usize) -> Fate + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let stopped = Arc::new(AtomicBool::new(false));
-        let thread = std::thread::spawn({
-            let (journal, stopped) = (Arc::clone(journal), Arc::clone(&stopped));
-            let met = Met::default();
-            move || {
-                for client in listener.incoming().map_while(Result::ok) {
-                    if stopped.load(Ordering::SeqCst) {
-                        break;
-                    }
-                    let (journal, met, fate) = (Arc::clone(&journal), Arc::clone(&met), fate.clone());
-                    // It ends with its client's connection, or in an error that the client notices.
-                    std::thread::spawn(move || serve(&client, server, &journal, &met, fate));
-                }
-            }
+        let (journal, met) = (Arc::clone(journal), Met::default());
+        let listener = Listener::start(move |client| {
+            // An error ends the connection, which the client notices.
+            let _ = serve(&client, server, &journal, &met, &fate);
         });
-        Self { address, stopped, thread: Some(thread) }
-    }
-}
-
-impl Drop for LossyProxy {
-    fn drop(&mut self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        // The listener wakes up to find that it is over.
-        drop(TcpStream::connect(self.address));
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Self { address: listener.address, _listener: listener }
     }
 }
 
@@ -90,11 +71,9 @@ fn serve(
     met: &Met,
     fate: impl Fn(usize) -> Fate,
 ) -> Result<()> {
-    client.set_read_timeout(Some(Duration::from_secs(60)))?;
-    let mut requests = BufReader::new(client);
-    loop {
-        let request = Message::read(&mut requests)?;
-        let key = request.header("idempotency-key").map(str::to_owned).or_else(|| request.id());
+    let mut requests = Raw::over(client.try_clone()?);
+    while let Some(request) = requests.message(PATIENCE) {
+        let key = request.header("Idempotency-Key").map(str::to_owned).or_else(|| id(&request));
         let key = key.unwrap_or_default();
         let fate = if key.is_empty() { Fate::Delivered } else { fate(meet(met, &key)) };
         let mut passage = Passage { key, fate, status: None, is_replay: false };
@@ -103,20 +82,20 @@ fn serve(
             return client.shutdown(Shutdown::Both);
         }
         let mut upstream = TcpStream::connect(server)?;
-        upstream.set_read_timeout(Some(Duration::from_secs(60)))?;
         upstream.write_all(&request.bytes)?;
         if fate == Fate::CutOff {
             client.shutdown(Shutdown::Both)?;
         }
-        let answer = Message::read(&mut BufReader::new(&upstream))?;
-        passage.status = answer.head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        passage.is_replay = answer.header("idempotent-replayed").is_some();
+        let Some(answer) = Raw::over(upstream).message(PATIENCE) else { break };
+        passage.status = answer.status();
+        passage.is_replay = answer.header("Idempotent-Replayed").is_some();
         journal.lock().unwrap().push(passage);
         match fate {
             Fate::Delivered => { client }.write_all(&answer.bytes)?,
             _ => return client.shutdown(Shutdown::Both),
         }
     }
+    Ok(())
 }
 
 /// How often a key has come by, this time included.
@@ -127,35 +106,9 @@ fn meet(met: &Met, key: &str) -> usize {
     *times
 }
 
-/// A message of HTTP/1.1 whose body, if any, has its length announced.
-struct Message {
-    head: String,
-    bytes: Vec<u8>,
-}
-
-impl Message {
-    fn read(stream: &mut impl BufRead) -> Result<Self> {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if stream.read_line(&mut head)? == 0 {
-                return Err(Error::other("the other side is gone"));
-            }
-        }
-        let mut message = Self { bytes: head.clone().into_bytes(), head };
-        let length = message.header("content-length").map_or(0, |length| length.parse().unwrap());
-        stream.take(length).read_to_end(&mut message.bytes)?;
-        Ok(message)
-    }
-
-    /// The id of a notification, which is its key.
-    fn id(&self) -> Option<String> {
-        let body = self.bytes.get(self.head.len()..).filter(|_| self.header("stripe-signature").is_some())?;
-        let body: serde_json::Value = serde_json::from_slice(body).ok()?;
-        Some(body["id"].as_str()?.to_owned())
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
-        lines.filter(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
-    }
+/// The id of a notification, which is its key.
+fn id(request: &Message) -> Option<String> {
+    request.header("Stripe-Signature")?;
+    let body: serde_json::Value = serde_json::from_slice(request.body()).ok()?;
+    Some(body["id"].as_str()?.to_owned())
 }

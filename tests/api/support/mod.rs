@@ -5,37 +5,48 @@ pub mod bytes;
 mod client;
 mod gate;
 pub mod intents;
+mod listener;
 mod logged;
 mod lossy_proxy;
+mod message;
 pub mod network;
 mod own_cluster;
 mod postgres;
+mod process;
 mod program;
 mod proxy;
 mod random;
 mod raw;
 mod receiver;
 pub mod sdk;
-mod serving;
 pub mod shapes;
 mod worker;
 
 pub use app::{TestApp, probe_routes, probed};
-pub use client::{Call, Reply, http, raw_call, raw_request};
+pub use client::{Call, Reply, http};
 pub use gate::Gate;
 pub use logged::logged;
 pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};
 pub use own_cluster::OwnCluster;
 pub use postgres::{TestDatabase, id_in_sql, id_of};
-pub use program::Program;
+pub use process::Process;
+pub use program::{Program, oncepay};
 pub use proxy::{Cut, Proxy, Traffic};
 pub use random::Random;
-pub use raw::{Raw, RawReply};
+pub use raw::Raw;
 pub use receiver::{Manner, Received, Receiver};
-pub use serving::{Serving, oncepay};
-pub use worker::{Worker, WorkerProcess};
+pub use worker::Worker;
 
 use std::time::{Duration, Instant};
+
+/// The form of a charge of 10.00 usd.
+pub const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
+
+/// The form of one that is held until it is captured.
+pub const HOLD: &str = "amount=1000&currency=usd&source=tok_visa&capture=false";
+
+/// What the servers of the tests are given as their secret key.
+pub const SECRET_KEY: &str = "the secret of the tests is long enough";
 
 /// A key that no other test has.
 pub fn fresh_key() -> String {

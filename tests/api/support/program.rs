@@ -1,76 +1,112 @@
-//! The program itself, as a process that can be killed.
+//! The program itself, as a process: serving a test's database, or as a person starts it.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
+use std::process::Command;
 
+use clap::{Arg, CommandFactory};
+use oncepay::config::CommandLine;
+use oncepay::faults::{KILL_AT, PANIC_AT};
 use reqwest::Method;
 
+use super::SECRET_KEY;
 use super::client::Call;
 use super::postgres::TestDatabase;
+use super::process::Process;
 
-/// A running `oncepay serve` on a test's database.
+/// The program with these arguments and none of the settings that this process may have.
+pub fn oncepay(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oncepay"));
+    for name in CommandLine::command().get_arguments().filter_map(Arg::get_env) {
+        command.env_remove(name);
+    }
+    for name in ["RUST_LOG", KILL_AT, PANIC_AT] {
+        command.env_remove(name);
+    }
+    command.args(arguments);
+    command
+}
+
+/// As `oncepay`, on a test's database and with these environment variables.
+pub fn oncepay_on(database: &TestDatabase, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+    let mut command = oncepay(arguments);
+    command
+        .env("DATABASE_URL", &database.url)
+        .env("SECRET_KEY", SECRET_KEY)
+        .envs(environment.iter().copied());
+    command
+}
+
+/// A program that serves, and has said so.
 pub struct Program {
     pub address: SocketAddr,
-    pub database: Arc<TestDatabase>,
-    child: Child,
-    log: tempfile::NamedTempFile,
+    /// The key that its calls have: of the test's account, or the one that it printed.
+    pub api_key: String,
+    /// All that it printed.
+    pub greeting: String,
+    process: Process,
     client: reqwest::Client,
 }
 
 impl Program {
-    /// Starts the program on a port of its own, with these environment variables.
-    pub fn start(database: &Arc<TestDatabase>, environment: &[(&str, &str)]) -> Self {
-        let log = tempfile::NamedTempFile::new().expect("a file for the log is made");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_oncepay"))
-            .env_remove("RUST_LOG")
-            .env("DATABASE_URL", &database.url)
-            .env("SECRET_KEY", "the secret of the tests is long enough")
-            .env("LISTEN_ADDR", "127.0.0.1:0")
-            .envs(environment.iter().copied())
-            .stdout(Stdio::piped())
-            .stderr(log.reopen().expect("the log can be opened"))
-            .spawn()
-            .expect("the program starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().rsplit('/').next().unwrap().parse().unwrap_or_else(|_| {
-            panic!("the program says where it listens, and not {line:?}");
-        });
+    /// Starts the program on a test's database and a port of its own, with these environment variables.
+    pub fn start(database: &TestDatabase, environment: &[(&str, &str)]) -> Self {
+        let process = Process::start(oncepay_on(database, &["--listen", "127.0.0.1:0"], environment));
+        Self { api_key: database.api_key.clone(), ..Self::greeted(process) }
+    }
+
+    /// Starts the program by a command of the test's own. Dropping it ends it in order, so that its private cluster
+    /// ends too.
+    pub fn start_as(command: Command) -> Self {
+        Self::greeted(Process::start(command).dropped_by(libc::SIGTERM))
+    }
+
+    /// Reads the greeting of a program.
+    fn greeted(mut process: Process) -> Self {
+        let mut out = BufReader::new(process.stdout());
+        let mut greeting = String::new();
+        // Its last line is the end of the command to try, or how to make a key.
+        while !greeting.contains("-d amount=") && !greeting.contains("api-key create") {
+            if out.read_line(&mut greeting).unwrap() == 0 {
+                let status = process.wait();
+                panic!("it ended with {status}, and said {greeting} {}", process.log());
+            }
+        }
+        let last_of = |line: &str, mark| line.rsplit(mark).next().unwrap_or_default().to_owned();
+        let address =
+            last_of(greeting.lines().next().unwrap(), '/').parse().expect("it says where it listens");
+        let key = greeting.lines().find(|line| line.starts_with("The key"));
+        let api_key = key.map(|line| last_of(line, ' ')).unwrap_or_default();
         let client = super::client::http().timeout(std::time::Duration::from_secs(30)).build().unwrap();
-        Self { address, database: Arc::clone(database), child, log, client }
+        Self { address, api_key, greeting, process, client }
+    }
+
+    /// The command to try that it printed.
+    pub fn curl(&self) -> String {
+        self.greeting[self.greeting.find("curl ").expect("it says what to try")..].trim().to_owned()
     }
 
     pub fn post(&self, path: &str) -> Call {
-        self.call_as(&self.database.api_key, Method::POST, path)
+        self.call_as(&self.api_key, Method::POST, path)
     }
 
     /// A call with another API key.
     pub fn call_as(&self, api_key: &str, method: Method, path: &str) -> Call {
         Call::new(&self.client, method, format!("http://{}{path}", self.address), api_key)
     }
+}
 
-    /// What the program has logged so far.
-    pub fn log(&self) -> String {
-        std::fs::read_to_string(self.log.path()).expect("the log can be read")
-    }
+impl Deref for Program {
+    type Target = Process;
 
-    pub fn signal(&self, signal: i32) {
-        let pid = i32::try_from(self.child.id()).unwrap();
-        // SAFETY: the child is ours and not yet waited for, so its id is no other process's.
-        unsafe { libc::kill(pid, signal) };
-    }
-
-    /// Waits for the end, and says whether it was in order.
-    pub fn wait(&mut self) -> bool {
-        self.child.wait().expect("the program can be waited for").success()
+    fn deref(&self) -> &Process {
+        &self.process
     }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl DerefMut for Program {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
     }
 }

@@ -1,35 +1,30 @@
-//! HTTP as bytes on a socket, for requests that no client library would send.
+//! HTTP as bytes on a socket: for requests that no client library would send, and for the servers that tests play.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use super::client::Reply;
+use super::message::Message;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection to a server.
+/// One side of a connection.
 pub struct Raw {
     stream: TcpStream,
-    /// What was received and not yet read as an answer.
+    /// What was received and not yet read as a message.
     received: Vec<u8>,
-}
-
-/// An answer, read to the end that its own head announces.
-#[derive(Debug)]
-pub struct RawReply {
-    pub status: u16,
-    pub head: String,
-    pub bytes: Vec<u8>,
-    /// The body as JSON, or null.
-    pub body: Value,
 }
 
 impl Raw {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_nodelay(true).unwrap();
+        Self::over(stream)
+    }
+
+    pub fn over(stream: TcpStream) -> Self {
         Self { stream, received: Vec::new() }
     }
 
@@ -48,37 +43,46 @@ impl Raw {
         self.stream.shutdown(Shutdown::Write).expect("the connection stands");
     }
 
+    /// Sends, and gives the next answer.
+    #[track_caller]
+    pub fn ask(&mut self, bytes: &[u8]) -> Option<Reply> {
+        self.send(bytes);
+        self.answer()
+    }
+
     /// The next answer; `None` if the server closes without one. Answers in between (`100 Continue`) count too.
     #[track_caller]
-    pub fn answer(&mut self) -> Option<RawReply> {
+    pub fn answer(&mut self) -> Option<Reply> {
         self.answer_to("GET")
     }
 
     /// As [`Raw::answer`], to a request of this method: after `HEAD` comes no body, whatever the head says.
     #[track_caller]
-    pub fn answer_to(&mut self, method: &str) -> Option<RawReply> {
-        let deadline = Instant::now() + PATIENCE;
-        let head_end = loop {
-            if let Some(at) = self.received.windows(4).position(|window| window == b"\r\n\r\n") {
-                break at + 4;
+    pub fn answer_to(&mut self, method: &str) -> Option<Reply> {
+        let take = if method == "HEAD" { Message::take_head } else { Message::take };
+        let message = self.next(take, PATIENCE);
+        let rest = String::from_utf8_lossy(&self.received);
+        assert!(message.is_some() || rest.is_empty(), "the answer broke off: {rest}");
+        message.map(Reply::from)
+    }
+
+    /// The next message of the other side; `None` if it does not come whole within `patience`.
+    pub fn message(&mut self, patience: Duration) -> Option<Message> {
+        self.next(Message::take, patience)
+    }
+
+    fn next(
+        &mut self,
+        take: impl Fn(&mut Vec<u8>) -> Option<Message>,
+        patience: Duration,
+    ) -> Option<Message> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let message = take(&mut self.received);
+            if message.is_some() || !self.receive(deadline) {
+                return message;
             }
-            if !self.receive(deadline) {
-                assert!(self.received.is_empty(), "half a head: {}", String::from_utf8_lossy(&self.received));
-                return None;
-            }
-        };
-        let head = String::from_utf8_lossy(&self.received[..head_end]).into_owned();
-        let status = head.get(9..12).and_then(|status| status.parse().ok());
-        let status: u16 = status.unwrap_or_else(|| panic!("no status in {head}"));
-        let announced = header(&head, "content-length").map_or(0, |length| length.parse().expect("a length"));
-        let length = if method == "HEAD" || status < 200 { 0 } else { announced };
-        while self.received.len() < head_end + length {
-            assert!(self.receive(deadline), "the body of the answer broke off: {head}");
         }
-        let bytes = self.received[head_end..head_end + length].to_vec();
-        self.received.drain(..head_end + length);
-        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Some(RawReply { status, head, bytes, body })
     }
 
     /// Waits until the server has closed, and says how long that took; `None` if it did not within `patience`.
@@ -105,28 +109,4 @@ impl Raw {
             _ => false,
         }
     }
-}
-
-impl RawReply {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        header(&self.head, name)
-    }
-
-    /// Fails unless this is the JSON error of the contract, with this status.
-    #[track_caller]
-    pub fn expect_error(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "{} {}", self.head, String::from_utf8_lossy(&self.bytes));
-        let error = &self.body["error"];
-        assert!(error["type"].is_string() && error["message"].is_string(), "{} {}", self.head, self.body);
-        assert!(self.header("request-id").is_some(), "{}", self.head);
-        self
-    }
-}
-
-/// The value of a header in a head.
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    head.lines().skip(1).find_map(|line| {
-        let (own, value) = line.split_once(':')?;
-        own.eq_ignore_ascii_case(name).then(|| value.trim())
-    })
 }

@@ -1,16 +1,18 @@
 //! A receiver of webhooks: a small real server that keeps what it is sent, and answers as it is told.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hmac::{Hmac, KeyInit, Mac};
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::TestApp;
+use super::listener::Listener;
+use super::{Raw, TestApp};
 
 /// How a receiver answers.
 #[derive(Debug, Clone)]
@@ -33,7 +35,7 @@ pub enum Manner {
 #[derive(Debug, Clone)]
 pub struct Received {
     pub at: Instant,
-    pub headers: HashMap<String, String>,
+    pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
@@ -41,6 +43,7 @@ pub struct Received {
 pub struct Receiver {
     pub address: SocketAddr,
     inside: Arc<Inside>,
+    _listener: Listener,
 }
 
 struct Inside {
@@ -50,31 +53,19 @@ struct Inside {
     /// How to answer an event that came for the nth time, from 1.
     manner: Mutex<Box<dyn Fn(usize) -> Manner + Send>>,
     written: AtomicUsize,
-    ends: AtomicBool,
 }
 
 impl Receiver {
     pub fn start(manner: impl Fn(usize) -> Manner + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let inside = Arc::new(Inside {
             received: Mutex::default(),
             times: Mutex::default(),
             manner: Mutex::new(Box::new(manner)),
             written: AtomicUsize::new(0),
-            ends: AtomicBool::new(false),
         });
         let shared = Arc::clone(&inside);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                if shared.ends.load(Ordering::SeqCst) {
-                    break;
-                }
-                let inside = Arc::clone(&shared);
-                std::thread::spawn(move || inside.attend(stream));
-            }
-        });
-        Self { address, inside }
+        let listener = Listener::start(move |stream| shared.attend(stream));
+        Self { address: listener.address, inside, _listener: listener }
     }
 
     /// One that takes everything.
@@ -113,20 +104,14 @@ impl Receiver {
     }
 }
 
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.inside.ends.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-    }
-}
-
 impl Inside {
     /// One connection, request after request.
     fn attend(&self, mut stream: TcpStream) {
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        while let Some(received) = read(&mut reader) {
+        let mut requests = Raw::over(stream.try_clone().unwrap());
+        while let Some(request) = requests.message(Duration::from_secs(60)) {
+            let body = request.body().to_vec();
+            let received = Received { at: Instant::now(), headers: request.headers, body };
             let times = {
                 let id = received.event_id();
                 self.received.lock().unwrap().push(received);
@@ -171,23 +156,6 @@ impl Inside {
     }
 }
 
-fn read(reader: &mut impl BufRead) -> Option<Received> {
-    let mut line = String::new();
-    reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
-    let mut headers = HashMap::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
-        match line.trim_end().split_once(": ") {
-            Some((name, value)) => headers.insert(name.to_ascii_lowercase(), value.to_owned()),
-            None => break,
-        };
-    }
-    let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
-    reader.read_exact(&mut body).ok()?;
-    Some(Received { at: Instant::now(), headers, body })
-}
-
 impl Received {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("what is sent is JSON")
@@ -198,7 +166,12 @@ impl Received {
     }
 
     pub fn signature(&self) -> &str {
-        &self.headers["stripe-signature"]
+        self.header("Stripe-Signature")
+    }
+
+    #[track_caller]
+    pub fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().expect("headers are text")
     }
 
     /// The time that was signed.

@@ -1,13 +1,12 @@
 //! Senders of webhooks: in this process, and as one that can be killed.
 
-use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
 use oncepay::webhooks::delivery;
 use tokio::sync::oneshot;
 
-use super::postgres::TestDatabase;
-use super::{TestApp, oncepay};
+use super::program::oncepay_on;
+use super::{Process, TestApp, TestDatabase};
 
 /// A worker on the state of a test's server. Dropping it ends it, wherever it is.
 pub struct Worker {
@@ -40,32 +39,9 @@ impl Drop for Worker {
     }
 }
 
-/// A running `oncepay worker`.
-pub struct WorkerProcess(Child);
-
-impl WorkerProcess {
-    /// Starts it on a test's database, with these environment variables.
-    pub fn start(database: &TestDatabase, environment: &[(&str, &str)]) -> Self {
-        let child = oncepay(&["worker"])
-            .env("DATABASE_URL", &database.url)
-            .env("SECRET_KEY", "the secret of the tests is long enough")
-            .envs(environment.iter().copied())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(child.expect("the program starts"))
-    }
-
-    /// Kills it, as `kill -9` does.
-    pub fn kill(mut self) {
-        self.0.kill().expect("it runs");
-        self.0.wait().expect("it can be waited for");
-    }
-}
-
-impl Drop for WorkerProcess {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+impl Process {
+    /// Starts `oncepay worker` on a test's database, with these environment variables.
+    pub fn worker(database: &TestDatabase, environment: &[(&str, &str)]) -> Self {
+        Self::start(oncepay_on(database, &["worker"], environment))
     }
 }
