@@ -341,3 +341,32 @@ async fn there_is_nothing_to_dispute_of_a_charge_that_has_no_money_left() {
     assert_eq!(app.database.contents(), before);
     app.database.assert_clean();
 }
+
+#[tokio::test]
+async fn a_dispute_is_as_old_as_its_name_says_however_late_the_news_of_it() {
+    let app = TestApp::spawn();
+    let charge = app.charge().await;
+    let day_ago = app.state.clock.now().timestamp() - 24 * 3600;
+    let named = |seconds: i64| {
+        let timestamp = uuid::Timestamp::from_unix(uuid::NoContext, seconds.unsigned_abs(), 0);
+        format!("dp_{}", uuid::Uuid::new_v7(timestamp).simple())
+    };
+    let id = named(day_ago);
+    // A name that is none, or of a time to come, is refused.
+    for wrong in ["d-1", "dp_ffffffffffffffffffffffffffffffff", &named(day_ago + 2 * 24 * 3600)] {
+        let news = app.news("dispute.created", claim(wrong, &charge, false));
+        assert_eq!(app.notify(&news).await.expect(400).param(), "data[dispute]", "{wrong}");
+    }
+    app.tell("dispute.created", claim(&id, &charge, false)).await;
+    assert_eq!(app.read(&format!("/v1/disputes/{id}")).await["created"], day_ago);
+    for (query, is_in) in [
+        (format!("created={day_ago}"), true),
+        (format!("created[gte]={day_ago}"), true),
+        (format!("created[lt]={day_ago}"), false),
+        (format!("created[gt]={day_ago}"), false),
+        (format!("created[lte]={day_ago}"), true),
+    ] {
+        let list = app.read(&format!("/v1/disputes?{query}")).await;
+        assert_eq!(list["data"].as_array().unwrap().len(), usize::from(is_in), "{query}");
+    }
+}

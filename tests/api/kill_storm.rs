@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
 use reqwest::Method;
 
 use crate::support::{
@@ -273,4 +275,31 @@ impl Drop for Frozen {
     fn drop(&mut self) {
         self.signal(libc::SIGCONT);
     }
+}
+
+#[tokio::test]
+async fn connections_whose_server_was_killed_cost_no_request_an_error() {
+    let cluster = OwnCluster::start();
+    let database = Arc::new(cluster.database());
+    let app = TestApp::with(|builder| builder.database = Some(Arc::clone(&database)));
+    for round in 0..6 {
+        charges_at_once(&app, 16).await.into_iter().for_each(|(reply, _)| drop(reply.expect(201)));
+        let victim = database.number(
+            "SELECT min(pid)::bigint AS number FROM pg_stat_activity \
+             WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND state = 'idle'",
+        );
+        // SAFETY: kill only sends a signal, to a process of the test's own cluster. The postmaster then ends all others
+        // too, and starts anew.
+        assert_eq!(unsafe { libc::kill(i32::try_from(victim).unwrap(), libc::SIGKILL) }, 0);
+        eventually("the end of the victim", || PgConnection::establish(&database.url).is_err());
+        eventually("the server", || PgConnection::establish(&database.url).is_ok());
+        if round % 2 == 0 {
+            for (reply, _) in charges_at_once(&app, 16).await {
+                reply.expect(201);
+            }
+        } else {
+            app.get("/v1/charges").send().await.expect(200);
+        }
+    }
+    database.assert_clean();
 }

@@ -1,10 +1,14 @@
 //! What a receiver is sent, when it is sent again, and what can be seen of it afterwards.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use oncepay::sweeper::sweep;
 use serde_json::{Value, json};
 
-use crate::support::{Manner, Process, Received, Receiver, TestApp, Worker, eventually, fresh_key, sdk};
+use crate::support::{
+    Manner, Process, Received, Receiver, SECRET_KEY, TestApp, Worker, eventually, fresh_key, sdk,
+};
 
 /// The id of the newest event of a type.
 async fn event(app: &TestApp, event_type: &str) -> String {
@@ -357,4 +361,31 @@ async fn an_endpoint_is_sent_the_version_that_it_was_made_with() {
     assert_eq!(sent["api_version"], "2031-01-01.\"x");
     assert_eq!(sent["data"]["object"], made.body);
     assert_eq!(app.read("/v1/events").await["data"][0]["api_version"], "2026-08-26.dahlia");
+}
+
+#[tokio::test]
+async fn an_endpoint_keeps_its_secret_when_the_servers_own_is_replaced() {
+    let (older, newer) = (SECRET_KEY.to_owned(), "its successor is long enough too".to_owned());
+    let first = TestApp::spawn();
+    let receiver = Receiver::good();
+    let (endpoint, secret) = receiver.subscribe(&first, "customer.created").await;
+    let roll = format!("/v1/webhook_endpoints/{endpoint}/roll_secret");
+    let rolled = first.submit(&roll, "grace_period_seconds=3600").await.expect(200);
+    let with = |secrets: &[&String]| {
+        let database = Arc::clone(&first.database);
+        let secrets = secrets.iter().map(|secret| (*secret).clone()).collect();
+        TestApp::with(|builder| {
+            builder.database = Some(database);
+            builder.secrets = secrets;
+        })
+    };
+    // Each instance knows both, and then begins with the newer one.
+    for secrets in [[&older, &newer], [&newer, &older]] {
+        sweep(&with(&secrets).state).await.expect("the sweeper works");
+    }
+    let last = with(&[&newer]);
+    let _worker = Worker::start(&last);
+    last.submit("/v1/customers", "").await.expect(201);
+    eventually("the event", || receiver.count() == 1);
+    receiver.received()[0].assert_signed(&[rolled.body["secret"].as_str().unwrap(), &secret]);
 }
