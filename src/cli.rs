@@ -270,7 +270,7 @@ fn greet(address: &str, demo_key: Option<&str>) {
         Some(key) => writeln!(
             out,
             "The key of the demo account is {key}\n\nTry this, twice:\n\n  curl http://{address}/v1/charges -u {key}: \
-             -H 'Idempotency-Key: my-first-charge' \\\n    -d amount=2000 -d currency=usd -d source=tok_visa\n"
+             -H 'Idempotency-Key: order-1001' \\\n    -d amount=2000 -d currency=usd -d source=tok_visa\n"
         ),
         None => writeln!(out, "Make an API key with `oncepay api-key create --account NAME`."),
     };

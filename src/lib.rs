@@ -9,18 +9,17 @@
 //!
 //! # The path of `POST /v1/charges`
 //!
-//! 1. [`app`]: the table of routes says that it is keyed, so [`idempotency::guard`] stands around its handler.
-//! 2. [`logs::trace`] gives the request its id and, in the end, its line in the log.
-//! 3. [`idempotency::guard`] reads the API key, the idempotency key and the body, and leaves a
-//!    [`idempotency::Call`] and a [`wire::body::Body`] in the request, which [`db::Tx`] and [`wire::Payload`] take out
-//!    again when the handler asks for them.
-//! 4. [`charges::handlers`] asks for a [`db::Tx`] and hands it one closure: parse, one call, answer.
-//! 5. [`db::Tx::run`] takes the request to a database thread, once.
-//! 6. [`idempotency::execute`] does the protocol there: look up, begin, claim, look again, *the closure*, remember,
-//!    commit.
-//! 7. The closure reads the parameters, calls [`charges::create`] and answers. There the card is found or kept,
-//!    [`card_network::authorise`] decides, and the charge is written with its events and its row of the ledger in one
-//!    statement of [`charges::queries`].
+//! 1. [`app`]: the table of routes. A route is data, and a `POST` without a policy for duplicates stops the server from
+//!    starting. Around all of it stands [`logs::trace`], which gives each request its id and its line.
+//! 2. [`idempotency::guard`]: the middleware around every handler. API key, idempotency key, media type, size, syntax: all
+//!    that can be judged without the database. It leaves an [`idempotency::Call`] and a [`wire::body::Body`] in the
+//!    request, which [`db::Tx`] and [`wire::Payload`] take out again when the handler asks for them.
+//! 3. [`charges::handlers`]: asks for a [`db::Tx`] and hands it one closure: parse, one call, answer.
+//! 4. [`db::Tx::run`]: takes the request to a database thread, once.
+//! 5. [`idempotency::execute`]: the protocol, a run of named steps. Look up, begin, claim, look again, *the closure*,
+//!    remember, commit.
+//! 6. [`charges::create`]: the closure's one call. The card is found or kept, [`card_network::authorise`] decides, and the
+//!    charge is written with its events and its row of the ledger in one statement of `charges::queries`.
 //!
 //! # The modules, in reading order
 //!
