@@ -4,7 +4,8 @@
 //! an index, and never a running total in one row, which would make all charges of an account wait for each other.
 
 pub mod handlers;
-pub mod queries;
+mod queries;
+pub mod statements;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
@@ -175,6 +176,18 @@ pub fn list(
         Some(Source::Refund(id)) => refunds::known(connection, cause, id, "source")?,
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// What disputes moved of these charges, in order.
+///
+/// # Errors
+/// What the statement reports.
+pub fn of_disputed(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    charges: &[Id<Charge>],
+) -> QueryResult<Vec<BalanceTransaction>> {
+    queries::of_disputed(connection, account, charges)
 }
 
 /// The balance, by currency.

@@ -4,8 +4,9 @@ use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 use uuid::Uuid;
 
-use super::{BalanceTransaction, Filter, Source};
+use super::{BalanceTransaction, Filter, Movement, Source};
 use crate::auth::Account;
+use crate::charges::Charge;
 use crate::db::one_of;
 use crate::schema::balance_transactions;
 use crate::types::page::From;
@@ -31,6 +32,21 @@ pub fn find_all(
     balance_transactions::table
         .filter(balance_transactions::account_id.eq(account))
         .filter(one_of!(balance_transactions::id, ids))
+        .select(BalanceTransaction::as_select())
+        .load(connection)
+}
+
+pub fn of_disputed(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    charges: &[Id<Charge>],
+) -> QueryResult<Vec<BalanceTransaction>> {
+    balance_transactions::table
+        .filter(balance_transactions::account_id.eq(account))
+        .filter(one_of!(balance_transactions::charge_id, charges))
+        .filter(balance_transactions::refund_id.is_null())
+        .filter(balance_transactions::kind.eq_any([Movement::Dispute, Movement::DisputeReversal]))
+        .order(balance_transactions::id.asc())
         .select(BalanceTransaction::as_select())
         .load(connection)
 }

@@ -9,7 +9,8 @@
 //! | captured, released, failed | – | |
 
 pub mod handlers;
-pub mod queries;
+mod queries;
+pub mod statements;
 
 use chrono::{DateTime, Duration, Utc};
 use diesel::QueryResult;

@@ -1,17 +1,15 @@
 use chrono::{DateTime, Utc};
-use diesel::pg::{Pg, PgConnection};
+use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::query_builder::{AstPass, QueryFragment, QueryId};
-use diesel::sql_types::{BigInt, Nullable, Text, Uuid as SqlUuid};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Charge, Filter, Status};
+use super::{Charge, Filter, Status, statements};
 use crate::auth::Account;
-use crate::balance::BalanceTransaction;
+use crate::balance::{self, BalanceTransaction};
 use crate::db::{Part, Together, one_of};
 use crate::events;
-use crate::schema::{balance_transactions, charges};
+use crate::schema::charges;
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
@@ -23,13 +21,12 @@ pub fn insert(
     movement: Option<&BalanceTransaction>,
     shape: &Value,
 ) -> QueryResult<()> {
-    let insert = Part::new("charge", diesel::insert_into(charges::table).values(charge));
+    let insert = statements::insert(charge);
     let events = events::of(cause, &[(charge.first_event(), shape)]);
     match movement {
         None => Together::new((insert,), events).execute(connection).map(drop),
         Some(movement) => {
-            let ledger =
-                Part::new("ledger", diesel::insert_into(balance_transactions::table).values(movement));
+            let ledger = balance::statements::insert(movement);
             Together::new((insert, ledger), events).execute(connection).map(drop)
         }
     }
@@ -42,21 +39,17 @@ pub fn update_captured(
     charge: &Charge,
     movement: &BalanceTransaction,
 ) -> QueryResult<()> {
-    let ledger = diesel::insert_into(balance_transactions::table).values(movement);
     let shape = charge.shape();
     let events = events::of(cause, &[("charge.captured", &shape)]);
-    Together::new((Part::new("charge", Capture::new(charge)), Part::new("ledger", ledger)), events)
-        .execute(connection)
-        .map(drop)
+    let parts = (statements::capture(charge), balance::statements::insert(movement));
+    Together::new(parts, events).execute(connection).map(drop)
 }
 
 /// Stores that a hold was let go because its time was over, with its event.
 pub fn update_released(connection: &mut PgConnection, cause: &Cause, charge: &Charge) -> QueryResult<()> {
-    let update = diesel::update(charges::table.find((charge.account_id, charge.id)))
-        .set(charges::status.eq(charge.status));
     let shape = charge.shape();
     let events = events::of(cause, &[("charge.expired", &shape)]);
-    Together::new((Part::new("charge", update),), events).execute(connection).map(drop)
+    Together::new((statements::release(charge),), events).execute(connection).map(drop)
 }
 
 /// Locks a hold that began at `before` or earlier and belongs to no intent. One that is being captured is left alone.
@@ -144,39 +137,5 @@ pub fn list(
     match page.from() {
         From::Newest => query.order(charges::id.desc()).load(connection),
         From::Oldest => query.order(charges::id.asc()).load(connection),
-    }
-}
-
-/// The `UPDATE` of a capture. diesel keeps none prepared of its own accord.
-#[derive(QueryId)]
-pub struct Capture {
-    charge: Charge,
-}
-
-impl Capture {
-    pub fn new(charge: &Charge) -> Self {
-        Self { charge: charge.clone() }
-    }
-}
-
-impl QueryFragment<Pg> for Capture {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        out.push_sql("UPDATE charges SET status = ");
-        out.push_bind_param::<Text, _>(&self.charge.status)?;
-        out.push_sql(", amount_captured = ");
-        out.push_bind_param::<BigInt, _>(&self.charge.amount_captured)?;
-        out.push_sql(", balance_transaction_id = ");
-        out.push_bind_param::<Nullable<SqlUuid>, _>(&self.charge.balance_transaction_id)?;
-        out.push_sql(", receipt_email = ");
-        out.push_bind_param::<Nullable<Text>, _>(&self.charge.receipt_email)?;
-        out.push_sql(", statement_descriptor = ");
-        out.push_bind_param::<Nullable<Text>, _>(&self.charge.statement_descriptor)?;
-        out.push_sql(", statement_descriptor_suffix = ");
-        out.push_bind_param::<Nullable<Text>, _>(&self.charge.statement_descriptor_suffix)?;
-        out.push_sql(" WHERE account_id = ");
-        out.push_bind_param::<SqlUuid, _>(&self.charge.account_id)?;
-        out.push_sql(" AND id = ");
-        out.push_bind_param::<SqlUuid, _>(&self.charge.id)?;
-        Ok(())
     }
 }

@@ -302,7 +302,8 @@ pub fn shapes(
     account: Id<Account>,
     disputes: &[Dispute],
 ) -> Result<Vec<Value>, Error> {
-    let ledger = queries::ledger(connection, account, disputes)?;
+    let charges: Vec<Id<Charge>> = disputes.iter().map(|dispute| dispute.charge_id).collect();
+    let ledger = balance::of_disputed(connection, account, &charges)?;
     Ok(disputes.iter().map(|dispute| dispute.shape(&ledger)).collect())
 }
 

@@ -3,11 +3,11 @@ use diesel::prelude::*;
 
 use super::{Dispute, Filter};
 use crate::auth::Account;
-use crate::balance::{BalanceTransaction, Movement};
-use crate::charges::Charge;
-use crate::db::{Part, Together, one_of};
+use crate::balance::{self, BalanceTransaction};
+use crate::charges::{self, Charge};
+use crate::db::{Part, Together};
 use crate::events;
-use crate::schema::{balance_transactions, charges, disputes};
+use crate::schema::disputes;
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
@@ -19,15 +19,13 @@ pub fn insert(
     withdrawal: Option<&BalanceTransaction>,
 ) -> QueryResult<()> {
     let insert = Part::new("dispute", diesel::insert_into(disputes::table).values(dispute));
-    let mark = diesel::update(charges::table.find((dispute.account_id, dispute.charge_id)))
-        .set(charges::disputed.eq(true));
-    let mark = Part::new("charge", mark);
+    let mark = charges::statements::dispute(dispute.account_id, dispute.charge_id);
     let shape = dispute.shape(&withdrawal.cloned().into_iter().collect::<Vec<_>>());
     let Some(withdrawal) = withdrawal else {
         let events = events::of(cause, &[("charge.dispute.created", &shape)]);
         return Together::new((insert, mark), events).execute(connection).map(drop);
     };
-    let ledger = Part::new("ledger", diesel::insert_into(balance_transactions::table).values(withdrawal));
+    let ledger = balance::statements::insert(withdrawal);
     let events =
         events::of(cause, &[("charge.dispute.created", &shape), ("charge.dispute.funds_withdrawn", &shape)]);
     Together::new((insert, mark, ledger), events).execute(connection).map(drop)
@@ -40,7 +38,7 @@ pub fn close(
     dispute: &Dispute,
     reinstated: Option<&BalanceTransaction>,
 ) -> QueryResult<()> {
-    let mut rows = ledger(connection, dispute.account_id, std::slice::from_ref(dispute))?;
+    let mut rows = ledger(connection, dispute)?;
     rows.extend(reinstated.cloned());
     let shape = dispute.shape(&rows);
     let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id)))
@@ -50,7 +48,7 @@ pub fn close(
         let events = events::of(cause, &[("charge.dispute.closed", &shape)]);
         return Together::new((update,), events).execute(connection).map(drop);
     };
-    let ledger = Part::new("ledger", diesel::insert_into(balance_transactions::table).values(reinstated));
+    let ledger = balance::statements::insert(reinstated);
     let events =
         events::of(cause, &[("charge.dispute.closed", &shape), ("charge.dispute.funds_reinstated", &shape)]);
     Together::new((update, ledger), events).execute(connection).map(drop)
@@ -58,7 +56,7 @@ pub fn close(
 
 /// Stores what an account said of a dispute, with its event.
 pub fn update(connection: &mut PgConnection, cause: &Cause, dispute: &Dispute) -> QueryResult<()> {
-    let shape = dispute.shape(&ledger(connection, dispute.account_id, std::slice::from_ref(dispute))?);
+    let shape = dispute.shape(&ledger(connection, dispute)?);
     let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id))).set((
         disputes::status.eq(dispute.status),
         disputes::evidence.eq(&dispute.evidence),
@@ -67,6 +65,10 @@ pub fn update(connection: &mut PgConnection, cause: &Cause, dispute: &Dispute) -
     ));
     let events = events::of(cause, &[("charge.dispute.updated", &shape)]);
     Together::new((Part::new("dispute", update),), events).execute(connection).map(drop)
+}
+
+fn ledger(connection: &mut PgConnection, dispute: &Dispute) -> QueryResult<Vec<BalanceTransaction>> {
+    balance::of_disputed(connection, dispute.account_id, &[dispute.charge_id])
 }
 
 pub fn find(
@@ -101,23 +103,6 @@ pub fn lock(
         .for_no_key_update()
         .first(connection)
         .optional()
-}
-
-/// The rows of the ledger that disputes wrote.
-pub fn ledger(
-    connection: &mut PgConnection,
-    account: Id<Account>,
-    disputes: &[Dispute],
-) -> QueryResult<Vec<BalanceTransaction>> {
-    let of_charges: Vec<Id<Charge>> = disputes.iter().map(|dispute| dispute.charge_id).collect();
-    balance_transactions::table
-        .filter(balance_transactions::account_id.eq(account))
-        .filter(one_of!(balance_transactions::charge_id, &of_charges[..]))
-        .filter(balance_transactions::refund_id.is_null())
-        .filter(balance_transactions::kind.eq_any([Movement::Dispute, Movement::DisputeReversal]))
-        .order(balance_transactions::id.asc())
-        .select(BalanceTransaction::as_select())
-        .load(connection)
 }
 
 pub fn list(

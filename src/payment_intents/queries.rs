@@ -6,14 +6,13 @@ use diesel::sql_types::{BigInt, Jsonb, Nullable, Text, Timestamptz, Uuid as SqlU
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Filter, PaymentIntent};
+use super::{Filter, PaymentIntent, Status};
 use crate::auth::Account;
-use crate::balance::BalanceTransaction;
-use crate::charges::Charge;
-use crate::charges::queries::Capture;
+use crate::balance::{self, BalanceTransaction};
+use crate::charges::{self, Charge};
 use crate::db::{Part, Together, one_of};
 use crate::events;
-use crate::schema::{balance_transactions, charges, payment_intents};
+use crate::schema::{charges as charge_rows, payment_intents};
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
@@ -59,11 +58,11 @@ fn write<Statement: QueryFragment<Pg> + QueryId>(
     let Some((charge, movement)) = money else {
         return Together::new((intent,), events).execute(connection).map(drop);
     };
-    let charge = Part::new("charge", diesel::insert_into(charges::table).values(charge));
+    let charge = charges::statements::insert(charge);
     let Some(movement) = movement else {
         return Together::new((intent, charge), events).execute(connection).map(drop);
     };
-    let ledger = Part::new("ledger", diesel::insert_into(balance_transactions::table).values(movement));
+    let ledger = balance::statements::insert(movement);
     Together::new((intent, charge, ledger), events).execute(connection).map(drop)
 }
 
@@ -75,14 +74,13 @@ pub fn update_captured(
     charge: &Charge,
     movement: &BalanceTransaction,
 ) -> QueryResult<()> {
-    let ledger = diesel::insert_into(balance_transactions::table).values(movement);
     let (charge_shape, intent_shape) = (charge.shape(), intent.shape());
     let happened = [("charge.captured", &charge_shape), ("payment_intent.succeeded", &intent_shape)];
     let events = events::of(cause, &happened);
     let parts = (
         Part::new("intent", Change::new(intent)),
-        Part::new("charge", Capture::new(charge)),
-        Part::new("ledger", ledger),
+        charges::statements::capture(charge),
+        balance::statements::insert(movement),
     );
     Together::new(parts, events).execute(connection).map(drop)
 }
@@ -98,9 +96,7 @@ pub fn update_released(
     let (charge_shape, intent_shape) = (charge.shape(), intent.shape());
     let told = of_charge.iter().map(|event| (*event, &charge_shape));
     let happened: Vec<_> = told.chain([("payment_intent.canceled", &intent_shape)]).collect();
-    let release = diesel::update(charges::table.find((charge.account_id, charge.id)))
-        .set(charges::status.eq(charge.status));
-    let parts = (Part::new("intent", Change::new(intent)), Part::new("charge", release));
+    let parts = (Part::new("intent", Change::new(intent)), charges::statements::release(charge));
     Together::new(parts, events::of(cause, &happened)).execute(connection).map(drop)
 }
 
@@ -130,13 +126,13 @@ pub fn lock_expired(
     connection: &mut PgConnection,
     before: DateTime<Utc>,
 ) -> QueryResult<Option<PaymentIntent>> {
-    let expired = charges::table
-        .filter(charges::status.eq("authorised"))
-        .filter(charges::payment_intent_id.eq(payment_intents::id.nullable()))
-        .filter(charges::account_id.eq(payment_intents::account_id))
-        .filter(charges::created_at.le(before));
+    let expired = charge_rows::table
+        .filter(charge_rows::status.eq(charges::Status::Authorised))
+        .filter(charge_rows::payment_intent_id.eq(payment_intents::id.nullable()))
+        .filter(charge_rows::account_id.eq(payment_intents::account_id))
+        .filter(charge_rows::created_at.le(before));
     payment_intents::table
-        .filter(payment_intents::status.eq("requires_capture"))
+        .filter(payment_intents::status.eq(Status::RequiresCapture))
         .filter(diesel::dsl::exists(expired))
         .select(PaymentIntent::as_select())
         .for_no_key_update()

@@ -1,16 +1,14 @@
-use diesel::pg::{Pg, PgConnection};
+use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::query_builder::{AstPass, QueryFragment, QueryId};
-use diesel::sql_types::{BigInt, Uuid as SqlUuid};
 use uuid::Uuid;
 
 use super::{Filter, Refund};
 use crate::auth::Account;
-use crate::balance::BalanceTransaction;
-use crate::charges::Charge;
+use crate::balance::{self, BalanceTransaction};
+use crate::charges::{self, Charge};
 use crate::db::{Part, Together, one_of};
 use crate::events;
-use crate::schema::{balance_transactions, refunds};
+use crate::schema::refunds;
 use crate::types::page::From;
 use crate::types::{Cause, Id, PageRequest};
 
@@ -23,11 +21,10 @@ pub fn insert(
     charge: &Charge,
 ) -> QueryResult<()> {
     let insert = diesel::insert_into(refunds::table).values(refund);
-    let ledger = diesel::insert_into(balance_transactions::table).values(movement);
     let (refund_shape, charge_shape) = (refund.shape(), charge.shape());
     let events = events::of(cause, &[("refund.created", &refund_shape), ("charge.refunded", &charge_shape)]);
-    let parts =
-        (Part::new("refund", insert), Part::new("ledger", ledger), Part::new("charge", TakeOff::of(charge)));
+    let (ledger, charge) = (balance::statements::insert(movement), charges::statements::refund(charge));
+    let parts = (Part::new("refund", insert), ledger, charge);
     Together::new(parts, events).execute(connection).map(drop)
 }
 
@@ -52,11 +49,10 @@ pub fn update_failed(
         refunds::status.eq(refund.status),
         refunds::failure_balance_transaction_id.eq(refund.failure_balance_transaction_id),
     ));
-    let ledger = diesel::insert_into(balance_transactions::table).values(movement);
     let shape = refund.shape();
     let events = events::of(cause, &[("refund.updated", &shape), ("refund.failed", &shape)]);
-    let parts =
-        (Part::new("refund", update), Part::new("ledger", ledger), Part::new("charge", TakeOff::of(charge)));
+    let (ledger, charge) = (balance::statements::insert(movement), charges::statements::refund(charge));
+    let parts = (Part::new("refund", update), ledger, charge);
     Together::new(parts, events).execute(connection).map(drop)
 }
 
@@ -124,31 +120,5 @@ pub fn list(
     match page.from() {
         From::Newest => query.order(refunds::id.desc()).load(connection),
         From::Oldest => query.order(refunds::id.asc()).load(connection),
-    }
-}
-
-/// diesel keeps no `UPDATE` prepared of its own accord.
-#[derive(QueryId)]
-struct TakeOff {
-    account: Id<Account>,
-    charge: Id<Charge>,
-    amount_refunded: i64,
-}
-
-impl TakeOff {
-    fn of(charge: &Charge) -> Self {
-        Self { account: charge.account_id, charge: charge.id, amount_refunded: charge.amount_refunded }
-    }
-}
-
-impl QueryFragment<Pg> for TakeOff {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        out.push_sql("UPDATE charges SET amount_refunded = ");
-        out.push_bind_param::<BigInt, _>(&self.amount_refunded)?;
-        out.push_sql(" WHERE account_id = ");
-        out.push_bind_param::<SqlUuid, _>(&self.account)?;
-        out.push_sql(" AND id = ");
-        out.push_bind_param::<SqlUuid, _>(&self.charge)?;
-        Ok(())
     }
 }
