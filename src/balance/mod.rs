@@ -165,10 +165,8 @@ pub fn list(
     cursor: Option<Id<BalanceTransaction>>,
     filter: &Filter,
 ) -> Result<Page<BalanceTransaction>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<BalanceTransaction>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
     }
     match filter.source {
         None => {}

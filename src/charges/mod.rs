@@ -382,8 +382,7 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
 /// # Errors
 /// [`Error::ReferenceNotFound`].
 pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Charge>, param: &str) -> Result<(), Error> {
-    let found = queries::find(connection, cause.account, id)?;
-    found.map(drop).ok_or_else(|| Error::no_such::<Charge>(&id.to_string(), param))
+    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
 }
 
 /// A page of charges, the newest first.
@@ -427,8 +426,7 @@ pub fn locked(
     id: Id<Charge>,
     param: &str,
 ) -> Result<Charge, Error> {
-    queries::lock(connection, cause.account, id)?
-        .ok_or_else(|| Error::no_such::<Charge>(&id.to_string(), param))
+    ids::in_parameter(id, param, |id| queries::lock(connection, cause.account, id))
 }
 
 /// Locks the charge of a payment intent, whose row was locked before, and reads it.

@@ -194,9 +194,10 @@ pub fn active(
     id: Id<Customer>,
     param: &str,
 ) -> Result<Customer, Error> {
-    queries::find(connection, cause.account, id)?
-        .filter(|customer| customer.deleted_at.is_none())
-        .ok_or_else(|| Error::no_such::<Customer>(&id.to_string(), param))
+    ids::in_parameter(id, param, |id| {
+        let found = queries::find(connection, cause.account, id)?;
+        Ok(found.filter(|customer| customer.deleted_at.is_none()))
+    })
 }
 
 /// That `param` names a customer, deleted or not.
@@ -209,8 +210,7 @@ pub fn known(
     id: Id<Customer>,
     param: &str,
 ) -> Result<(), Error> {
-    let found = queries::find(connection, cause.account, id)?;
-    found.map(drop).ok_or_else(|| Error::no_such::<Customer>(&id.to_string(), param))
+    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
 }
 
 /// A page of customers that are not deleted, the newest first.

@@ -270,10 +270,8 @@ pub fn list(
     cursor: Option<Id<Dispute>>,
     filter: &Filter,
 ) -> Result<Page<Dispute>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<Dispute>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
     }
     if let Some(charge) = filter.charge {
         charges::known(connection, cause, charge, "charge")?;

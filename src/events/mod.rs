@@ -119,10 +119,8 @@ pub fn list(
     cursor: Option<Id<Event>>,
     filter: &Filter,
 ) -> Result<Page<Event>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<Event>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
     }
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }

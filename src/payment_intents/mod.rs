@@ -325,8 +325,7 @@ pub fn charge_to_refund(
     cause: &Cause,
     id: Id<PaymentIntent>,
 ) -> Result<Id<Charge>, Error> {
-    let intent = queries::find(connection, cause.account, id)?
-        .ok_or_else(|| Error::no_such::<PaymentIntent>(&id.to_string(), "payment_intent"))?;
+    let intent = ids::in_parameter(id, "payment_intent", |id| queries::find(connection, cause.account, id))?;
     intent.latest_charge_id.ok_or_else(|| Error::NotAllowedNow {
         code: None,
         message: format!("This PaymentIntent ({id}) does not have a successful charge to refund."),
@@ -344,8 +343,7 @@ pub fn known(
     id: Id<PaymentIntent>,
     param: &str,
 ) -> Result<(), Error> {
-    let found = queries::find(connection, cause.account, id)?;
-    found.map(drop).ok_or_else(|| Error::no_such::<PaymentIntent>(&id.to_string(), param))
+    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
 }
 
 /// The shapes of these payment intents.

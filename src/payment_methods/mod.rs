@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::schema::payment_methods;
 use crate::tokens::{self, Token};
 use crate::types::cause::Request;
+use crate::types::ids;
 use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
 use crate::wire::params::patch_metadata;
 pub use billing_details::{BillingDetails, BillingDetailsPatch};
@@ -152,8 +153,7 @@ pub fn named(
 ) -> Result<PaymentMethod, Error> {
     match named {
         Named::Test(card) => create_from_card(connection, cause, NewCard::Named(card)),
-        Named::Existing(id) => find(connection, cause, id)?
-            .ok_or_else(|| Error::no_such::<PaymentMethod>(&id.to_string(), param)),
+        Named::Existing(id) => ids::in_parameter(id, param, |id| find(connection, cause, id)),
     }
 }
 
@@ -180,9 +180,10 @@ pub fn kept_by<Name: Kind>(
     id: Id<Name>,
     param: &str,
 ) -> Result<PaymentMethod, Error> {
-    find(connection, cause, id.renamed())?
-        .filter(|method| method.customer_id == Some(customer))
-        .ok_or_else(|| Error::no_such::<Name>(&id.to_string(), param))
+    ids::in_parameter(id, param, |id| {
+        let found = find(connection, cause, id.renamed())?;
+        Ok(found.filter(|method| method.customer_id == Some(customer)))
+    })
 }
 
 /// Gives a payment method to a customer, who can then be charged by it again.
@@ -293,11 +294,7 @@ pub fn update(
 /// # Errors
 /// [`Error::NotFound`].
 pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
-    let found = match parse_id(id) {
-        Some(id) => queries::find(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<PaymentMethod>(id))
+    ids::in_path_read(id, parse_id(id), |id| queries::find(connection, cause.account, id))
 }
 
 /// A page of payment methods, the newest first; of one customer, or of all.
@@ -311,10 +308,8 @@ pub fn list(
     cursor: Option<Id<PaymentMethod>>,
     customer: Option<Id<Customer>>,
 ) -> Result<Page<PaymentMethod>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<PaymentMethod>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
     }
     if let Some(customer) = customer {
         customers::known(connection, cause, customer, "customer")?;
@@ -344,11 +339,7 @@ pub fn source_shapes(
 
 /// Locks a payment method, and reads it.
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
-    let found = match parse_id(id) {
-        Some(id) => queries::lock(connection, cause.account, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::not_found::<PaymentMethod>(id))
+    ids::in_path_read(id, parse_id(id), |id| queries::lock(connection, cause.account, id))
 }
 
 /// Either name of a payment method.

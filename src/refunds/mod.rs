@@ -173,10 +173,9 @@ fn lock_with_charge(
     cause: &Cause,
     id: Id<Refund>,
 ) -> Result<(Refund, Charge), Error> {
-    let unknown = || Error::no_such::<Refund>(&id.to_string(), "data[refund]");
-    let refund = queries::find(connection, cause.account, id)?.ok_or_else(unknown)?;
+    let refund = ids::in_parameter(id, "data[refund]", |id| queries::find(connection, cause.account, id))?;
     let charge = charges::locked(connection, cause, refund.charge_id, "data[refund]")?;
-    let refund = queries::lock(connection, cause.account, id)?.ok_or_else(unknown)?;
+    let refund = ids::in_parameter(id, "data[refund]", |id| queries::lock(connection, cause.account, id))?;
     Ok((refund, charge))
 }
 
@@ -246,8 +245,7 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
 /// # Errors
 /// [`Error::ReferenceNotFound`].
 pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>, param: &str) -> Result<(), Error> {
-    let found = queries::find(connection, cause.account, id)?;
-    found.map(drop).ok_or_else(|| Error::no_such::<Refund>(&id.to_string(), param))
+    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
 }
 
 /// A page of refunds, the newest first.

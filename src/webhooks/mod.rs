@@ -271,10 +271,8 @@ pub fn list(
     page: &PageRequest,
     cursor: Option<Id<WebhookEndpoint>>,
 ) -> Result<Page<WebhookEndpoint>, Error> {
-    if let Some(id) = cursor
-        && queries::find(connection, cause.account, id)?.is_none()
-    {
-        return Err(Error::no_such::<WebhookEndpoint>(&id.to_string(), page.cursor_name()));
+    if let Some(id) = cursor {
+        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
     }
     Ok(page.page(queries::list(connection, cause.account, page)?))
 }
@@ -320,9 +318,10 @@ pub fn resend(
 ) -> Result<Id<Event>, Error> {
     let event = events::retrieve(connection, cause, event)?;
     if let Some(endpoint) = endpoint {
-        queries::find(connection, cause.account, endpoint)?
-            .filter(|endpoint| endpoint.deleted_at.is_none() && !endpoint.disabled)
-            .ok_or_else(|| Error::no_such::<WebhookEndpoint>(&endpoint.to_string(), "webhook_endpoint"))?;
+        ids::in_parameter(endpoint, "webhook_endpoint", |id| {
+            let found = queries::find(connection, cause.account, id)?;
+            Ok(found.filter(|endpoint| endpoint.deleted_at.is_none() && !endpoint.disabled))
+        })?;
     }
     queries::send_again(connection, cause, event.id, endpoint)?;
     Ok(event.id)
