@@ -29,8 +29,7 @@ pub fn routes() -> Vec<Route> {
 
 impl Parameters for CreateCharge {
     fn read(params: &mut Params) -> Result<Self, Error> {
-        let amount = params.need("amount")?;
-        let currency = params.need("currency")?;
+        let (amount, currency) = params.price()?;
         let source: Option<Source> = params.take("source")?;
         // An older name of the same parameter, which some callers still use.
         let card: Option<Source> = params.take("card")?;
@@ -44,7 +43,7 @@ impl Parameters for CreateCharge {
             customer: params.take("customer")?,
             capture: params.take("capture")?.unwrap_or(true),
             description: params.take("description")?,
-            metadata: params.metadata()?,
+            metadata: params.new_metadata()?,
             receipt_email: params.take("receipt_email")?,
             shipping: params.take("shipping")?,
             statement_descriptor: descriptor(params, "statement_descriptor")?,

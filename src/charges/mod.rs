@@ -99,13 +99,13 @@ text_column!(Status {
 
 /// What a charge is asked to be.
 pub struct CreateCharge {
-    pub amount: i64,
+    pub amount: Amount,
     pub currency: Currency,
     pub source: Option<Source>,
     pub customer: Option<Id<Customer>>,
     pub capture: bool,
     pub description: Option<String>,
-    pub metadata: MetadataPatch,
+    pub metadata: Metadata,
     pub receipt_email: Option<Email>,
     pub shipping: Option<Shipping>,
     pub statement_descriptor: Option<String>,
@@ -167,18 +167,16 @@ fn prepare(
     cause: &Cause,
     create: CreateCharge,
 ) -> Result<(Charge, PaymentMethod), Error> {
-    let amount = params::amount(create.amount, create.currency)?;
-    let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
     let card = card_to_charge(connection, cause, create.source, create.customer)?;
     let charge = Charge {
         customer_id: create.customer,
         description: create.description,
-        metadata,
+        metadata: create.metadata,
         receipt_email: create.receipt_email.map(|Email(email)| email),
         shipping: create.shipping,
         statement_descriptor: create.statement_descriptor,
         statement_descriptor_suffix: create.statement_descriptor_suffix,
-        ..draft(cause, amount, create.currency, &card)
+        ..draft(cause, create.amount, create.currency, &card)
     };
     Ok((charge, card))
 }

@@ -32,8 +32,7 @@ pub fn routes() -> Vec<Route> {
 
 impl Parameters for CreateIntent {
     fn read(params: &mut Params) -> Result<Self, Error> {
-        let amount = params.need("amount")?;
-        let currency = params.need("currency")?;
+        let (amount, currency) = params.price()?;
         let automatic = params.take::<Automatic>("automatic_payment_methods")?.map(|Automatic(shape)| shape);
         let named_types = params.has("payment_method_types") || params.has("allowed_payment_method_types");
         if named_types && automatic.is_some() {

@@ -77,7 +77,7 @@ impl Kind for PaymentIntent {
 
 /// What a payment intent is asked to be.
 pub struct CreateIntent {
-    pub amount: i64,
+    pub amount: Amount,
     pub currency: Currency,
     pub confirmation_method: String,
     pub automatic_payment_methods: Option<Value>,
@@ -365,7 +365,7 @@ fn blank(cause: &Cause, create: &CreateIntent) -> Result<PaymentIntent, Error> {
         id: cause.new_id(),
         request_id: cause.request_id,
         status: Status::RequiresPaymentMethod,
-        amount: params::amount(create.amount, create.currency)?,
+        amount: create.amount,
         amount_received: 0,
         currency: create.currency,
         customer_id: None,

@@ -47,7 +47,7 @@ impl CreatePaymentMethod {
         Ok(Self {
             card: params.need("card")?,
             billing_details: params.take("billing_details")?.unwrap_or_default(),
-            metadata: params.metadata()?,
+            metadata: params.new_metadata()?,
             customer: None,
         })
     }

@@ -71,7 +71,7 @@ pub enum Named {
 pub struct CreatePaymentMethod {
     pub card: CardOrToken,
     pub billing_details: BillingDetails,
-    pub metadata: MetadataPatch,
+    pub metadata: Metadata,
     pub customer: Option<Id<Customer>>,
 }
 
@@ -102,7 +102,6 @@ pub fn create(
     cause: &Cause,
     create: CreatePaymentMethod,
 ) -> Result<PaymentMethod, Error> {
-    let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
     let customer = match create.customer {
         Some(customer) => Some(customers::active(connection, cause, customer, "customer")?.id),
         None => None,
@@ -115,7 +114,7 @@ pub fn create(
             PaymentMethod { id: cause.new_id(), request_id: cause.request_id, created_at: cause.now, ..card }
         }
     };
-    method.metadata = metadata;
+    method.metadata = create.metadata;
     method.billing_details = method.billing_details.overlaid(create.billing_details);
     if let Some(customer) = customer {
         card_network::save(method.test_card()?).map_err(Error::CardRefused)?;

@@ -42,7 +42,7 @@ impl Parameters for CreateRefund {
             }
         };
         let reason = params.one_of("reason", &REASONS)?;
-        Ok(Self { of, amount: params.take("amount")?, reason, metadata: params.metadata()? })
+        Ok(Self { of, amount: params.take("amount")?, reason, metadata: params.new_metadata()? })
     }
 }
 

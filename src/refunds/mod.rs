@@ -75,7 +75,7 @@ pub struct CreateRefund {
     /// What is left of the charge, if none is given.
     pub amount: Option<i64>,
     pub reason: Option<String>,
-    pub metadata: MetadataPatch,
+    pub metadata: Metadata,
 }
 
 /// What is refunded: a charge, or the one that kept a payment intent.
@@ -111,7 +111,6 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
             format!("Charge {} is disputed, so its money is not here to be refunded.", charge.id),
         ));
     }
-    let metadata = patch_metadata(&Metadata::default(), &create.metadata)?;
     let at_once = card_network::by_name(&charge.card.test_card).is_none_or(card_network::refunds_at_once);
     let refund = Refund {
         account_id: cause.account,
@@ -127,7 +126,7 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
         balance_transaction_id: cause.new_id(),
         failure_balance_transaction_id: None,
         reason: create.reason,
-        metadata,
+        metadata: create.metadata,
         created_at: cause.now,
     };
     let charge = charge.refunded(amount);

@@ -36,7 +36,7 @@ impl Parameters for CreateEndpoint {
             enabled_events: types(params.need("enabled_events")?)?,
             description: params.take("description")?,
             api_version: params.take("api_version")?,
-            metadata: params.metadata()?,
+            metadata: params.new_metadata()?,
         })
     }
 }

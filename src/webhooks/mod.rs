@@ -105,7 +105,7 @@ pub struct CreateEndpoint {
     pub enabled_events: Vec<String>,
     pub description: Option<String>,
     pub api_version: Option<String>,
-    pub metadata: MetadataPatch,
+    pub metadata: Metadata,
 }
 
 /// What an endpoint is to become.
@@ -148,7 +148,7 @@ pub fn create(
         description: create.description,
         enabled_events: Texts(create.enabled_events),
         api_version: create.api_version,
-        metadata: patch_metadata(&Metadata::default(), &create.metadata)?,
+        metadata: create.metadata,
         disabled: false,
         sealed_secret: secrets.seal(secret.as_bytes(), &seal_context(cause.account, id)),
         previous_sealed_secret: None,

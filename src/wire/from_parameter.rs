@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::params::{FromParameter, Parameter};
+use super::params::{FromParameter, Parameter, Params};
 use crate::error::{Error, quoted};
 use crate::types::{Amount, Currency, Id, Kind};
 
@@ -111,6 +111,18 @@ impl<K: Kind> FromParameter for Id<K> {
 /// Out of the bounds of its currency.
 pub fn amount(minor: i64, currency: Currency) -> Result<Amount, Error> {
     Amount::new(minor, currency).map_err(|error| Error::AmountInvalid { param: "amount".to_owned(), error })
+}
+
+impl Params {
+    /// What is to be paid: `amount` and `currency`.
+    ///
+    /// # Errors
+    /// One of them is missing, or the amount is out of the bounds of its currency.
+    pub fn price(&mut self) -> Result<(Amount, Currency), Error> {
+        let minor = self.need("amount")?;
+        let currency = self.need("currency")?;
+        Ok((amount(minor, currency)?, currency))
+    }
 }
 
 /// A part of a payment.

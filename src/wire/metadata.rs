@@ -20,6 +20,14 @@ impl Params {
             Update::Set(Pairs(pairs)) => MetadataPatch::Merge(pairs),
         })
     }
+
+    /// Metadata of an object that is being made.
+    ///
+    /// # Errors
+    /// It is no object of texts, or beyond the limits of [`Metadata`].
+    pub fn new_metadata(&mut self) -> Result<Metadata, Error> {
+        patch_metadata(&Metadata::default(), &self.metadata()?)
+    }
 }
 
 /// Applies a change of metadata.
@@ -66,8 +74,8 @@ mod tests {
 
     #[test]
     fn metadata_are_texts() {
-        let merged = json(json!({"metadata": {"a": 1, "b": true, "c": "x", "d": null}})).metadata().unwrap();
-        let metadata = patch_metadata(&Metadata::default(), &merged).unwrap();
+        let mut params = json(json!({"metadata": {"a": 1, "b": true, "c": "x", "d": null}}));
+        let metadata = params.new_metadata().unwrap();
         assert_eq!(serde_json::to_value(metadata).unwrap(), json!({"a": "1", "b": "true", "c": "x"}));
         assert_eq!(form("metadata=").metadata().unwrap(), MetadataPatch::Clear);
         assert_eq!(form("").metadata().unwrap(), MetadataPatch::Keep);
