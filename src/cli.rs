@@ -175,7 +175,7 @@ async fn send(state: State) {
     let (webhooks, network) = tokio::join!(delivery::run(Arc::clone(&state)), simulation::run(state));
     for ended in [webhooks, network] {
         if let Err(error) = ended {
-            log::error!("nothing is sent: {}", error.internals().unwrap_or("refused"));
+            log::error!("nothing is sent: {}", error.for_log());
         }
     }
 }

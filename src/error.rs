@@ -333,6 +333,11 @@ impl Error {
         }
     }
 
+    /// What a line of the log says of it, where nobody is answered.
+    pub fn for_log(&self) -> &str {
+        self.internals().unwrap_or("refused")
+    }
+
     /// The body of the answer, as JSON.
     pub fn body(&self) -> Vec<u8> {
         let row = self.row();

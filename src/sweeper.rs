@@ -30,10 +30,7 @@ pub async fn run(state: State) {
                 REST
             }
             Err(error) => {
-                log::warn!(
-                    "the sweeper failed and will try again: {}",
-                    error.internals().unwrap_or("refused")
-                );
+                log::warn!("the sweeper failed and will try again: {}", error.for_log());
                 REST
             }
         };

@@ -180,7 +180,7 @@ pub async fn run(state: State) -> Result<(), Error> {
         let due = match take(&state).await {
             Ok(due) => due,
             Err(error) => {
-                log::warn!("the network waits: {}", error.internals().unwrap_or("refused"));
+                log::warn!("the network waits: {}", error.for_log());
                 Vec::new()
             }
         };
@@ -190,7 +190,7 @@ pub async fn run(state: State) -> Result<(), Error> {
         for notification in due {
             let answered = post(&state, &client, &url, &notification.body).await;
             if answered && let Err(error) = mark_delivered(&state, &notification).await {
-                log::warn!("a notification will be sent again: {}", error.internals().unwrap_or("refused"));
+                log::warn!("a notification will be sent again: {}", error.for_log());
             }
         }
     }

@@ -72,29 +72,6 @@ pub fn execute(
     Done::new(Some(account), ended)
 }
 
-/// The account and, if the request has a key, its record: one statement.
-fn look_up(
-    state: &State,
-    connection: &mut PgConnection,
-    call: &Call,
-) -> Result<(Id<Account>, Option<Record>), Error> {
-    let found = state.database.first(connection, |connection| match (&call.caller, &call.claim) {
-        (Caller::Holder(credentials), Some(claim)) => {
-            record::find_with_account(connection, credentials, claim)
-        }
-        (Caller::Holder(credentials), None) => {
-            Ok(auth::queries::account(connection, credentials)?.map(|account| (account, None)))
-        }
-        (Caller::Network(account), claim) => {
-            let record = claim.as_ref().map(|claim| record::find(connection, *account, claim)).transpose()?;
-            Ok(auth::queries::account_with_id(connection, *account)?
-                .map(|account| (account, record.flatten())))
-        }
-    })?;
-    state.faults.reach(Point::AfterLookUp, call);
-    found.ok_or_else(|| call.caller.unknown())
-}
-
 /// A request on its way through the protocol.
 struct Run<'a> {
     state: &'a State,
@@ -139,7 +116,34 @@ impl Run<'_> {
         self.remember(&answer)?;
         Ok((outcome, answer))
     }
+}
 
+// --- The steps, in their order ---
+
+/// The account and, if the request has a key, its record: one statement.
+fn look_up(
+    state: &State,
+    connection: &mut PgConnection,
+    call: &Call,
+) -> Result<(Id<Account>, Option<Record>), Error> {
+    let found = state.database.first(connection, |connection| match (&call.caller, &call.claim) {
+        (Caller::Holder(credentials), Some(claim)) => {
+            record::find_with_account(connection, credentials, claim)
+        }
+        (Caller::Holder(credentials), None) => {
+            Ok(auth::queries::account(connection, credentials)?.map(|account| (account, None)))
+        }
+        (Caller::Network(account), claim) => {
+            let record = claim.as_ref().map(|claim| record::find(connection, *account, claim)).transpose()?;
+            Ok(auth::queries::account_with_id(connection, *account)?
+                .map(|account| (account, record.flatten())))
+        }
+    })?;
+    state.faults.reach(Point::AfterLookUp, call);
+    found.ok_or_else(|| call.caller.unknown())
+}
+
+impl Run<'_> {
     fn begin(&mut self) -> Result<(), Error> {
         self.state.database.first(self.connection, |connection| db::begin(connection, db::BEGIN))?;
         self.state.faults.reach(Point::AfterBegin, self.call);

@@ -117,7 +117,7 @@ pub async fn run(state: State) -> Result<(), Error> {
         let (leased, has_endpoints) = match lease(&state, &standings).await {
             Ok(found) => found,
             Err(error) => {
-                log::warn!("webhooks wait: {}", error.internals().unwrap_or("refused"));
+                log::warn!("webhooks wait: {}", error.for_log());
                 (Vec::new(), false)
             }
         };
@@ -129,7 +129,7 @@ pub async fn run(state: State) -> Result<(), Error> {
                 let failure = match send(&state, &client, delivery, &endpoint).await {
                     Ok(failure) => failure,
                     Err(error) => {
-                        let cause = error.internals().unwrap_or("refused");
+                        let cause = error.for_log();
                         Some(format!("what became of it was not recorded: {cause}"))
                     }
                 };
