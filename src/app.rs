@@ -18,8 +18,8 @@ use actix_web::{App, HttpRequest, HttpServer};
 use crate::error::Error;
 use crate::idempotency::guard;
 use crate::logs::trace;
-use crate::wire::is_unsupported;
 use crate::wire::unread::close_after_answer;
+use crate::wire::{SEARCHES, is_unsupported_path};
 use crate::{
     balance, charges, customers, disputes, events, idempotency, metrics, notifications, payment_intents,
     payment_methods, refunds, tokens, webhooks,
@@ -101,8 +101,9 @@ pub fn mount(config: &mut ServiceConfig, state: &State, routes: Vec<Route>) {
     for route in routes {
         by_path.entry(route.path).or_default().push(route);
     }
-    // No object has the id "search".
-    config.service(web::resource("/v1/{list}/search").to(unknown));
+    for path in SEARCHES {
+        config.service(web::resource(*path).to(unknown));
+    }
     for (path, routes) in by_path {
         let allow = routes.iter().map(|route| route.method.to_string()).collect::<Vec<_>>().join(", ");
         let mut resource = web::resource(path);
@@ -133,7 +134,7 @@ async fn unknown(request: HttpRequest) -> Result<&'static str, Error> {
 
 fn unknown_error(request: &HttpRequest) -> Error {
     let (method, path) = shown(request);
-    if is_unsupported(request.path()) {
+    if is_unsupported_path(request.path()) {
         return Error::RouteUnsupported { path };
     }
     Error::RouteUnknown { method, path }
@@ -150,6 +151,8 @@ mod tests {
     #[test]
     fn the_table_is_in_order() {
         assert_eq!(check(&routes()), Ok(()));
-        assert!(routes().iter().all(|route| route.path.starts_with("/v1/") && !is_unsupported(route.path)));
+        assert!(
+            routes().iter().all(|route| route.path.starts_with("/v1/") && !is_unsupported_path(route.path))
+        );
     }
 }

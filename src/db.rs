@@ -53,7 +53,7 @@ const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'";
 
 /// How the plans of prepared statements are made, which are kept: one that is made while a table is nearly empty would
 /// read it from end to end, and go on so when it has a million rows. All tables that grow have indexes for what is asked
-/// of them, so such a plan is never wanted; `jit` would take its price for a reason to compile.
+/// of them, so such a plan is never wanted; and where one cannot be avoided, its price is no reason to compile (`jit`).
 const PLANNING: &str = "SET enable_seqscan = off; SET jit = off";
 
 /// Opens a transaction that writes. READ COMMITTED is relied upon: each statement sees what was committed
@@ -62,7 +62,7 @@ pub const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SET LOCAL lock_timeout = '250ms'; SET LOCAL statement_timeout = '5s'";
 
 /// Opens a transaction that only reads. What a list asks is planned for its very values and the tables as they are, which
-/// differ more than the planning costs; what a transaction writes goes by primary keys, and keeps its plans.
+/// differ more than the planning costs; what a transaction writes goes by keys, and keeps its plans.
 pub const BEGIN_READ_ONLY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; \
      SET LOCAL statement_timeout = '5s'; SET LOCAL plan_cache_mode = force_custom_plan";
 
@@ -241,7 +241,6 @@ pub fn is_lost(error: &diesel::result::Error) -> bool {
     use diesel::result::Error::{BrokenTransactionManager, DatabaseError};
     match error {
         DatabaseError(ClosedConnection | UnableToSendCommand, _) | BrokenTransactionManager => true,
-        // A server that has become a standby.
         DatabaseError(ReadOnlyTransaction, _) => true,
         // "… due to administrator command", "… due to unexpected postmaster exit", "… because of crash of another
         // server process": what the server says with its last breath has no kind of its own, and neither has what
@@ -255,6 +254,8 @@ pub fn is_lost(error: &diesel::result::Error) -> bool {
                 "could not send data to server",
                 "could not receive data from server",
                 "connection not open",
+                // A server that has become a standby.
+                "during recovery",
                 "SSL connection has been closed",
                 "SSL SYSCALL error",
             ];

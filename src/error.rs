@@ -28,8 +28,7 @@ pub enum Error {
     RouteUnknown { method: String, path: String },
     /// Stripe has it, this service does not.
     #[error(
-        "{path} is part of Stripe's API, but this service does not support it. What it has is in the table of routes \
-         and in the README."
+        "{path} is part of Stripe's API, but this service does not support it. What it has is in its README."
     )]
     RouteUnsupported { path: String },
     /// The path exists, with other methods.

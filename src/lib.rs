@@ -9,17 +9,22 @@
 //!
 //! # The path of `POST /v1/charges`
 //!
-//! 1. [`app`]: the table of routes. A route is data, and a `POST` without a policy for duplicates stops the server from
-//!    starting. Around all of it stands [`logs::trace`], which gives each request its id and its line.
-//! 2. [`idempotency::guard`]: the middleware around every handler. API key, idempotency key, media type, size, syntax: all
-//!    that can be judged without the database. It leaves an [`idempotency::Call`] and a [`wire::body::Body`] in the
-//!    request, which [`db::Tx`] and [`wire::Payload`] take out again when the handler asks for them.
-//! 3. [`charges::handlers`]: asks for a [`db::Tx`] and hands it one closure: parse, one call, answer.
-//! 4. [`db::Tx::run`]: takes the request to a database thread, once.
-//! 5. [`idempotency::execute`]: the protocol, a run of named steps. Look up, begin, claim, look again, *the closure*,
-//!    remember, commit.
-//! 6. [`charges::create`]: the closure's one call. The card is found or kept, [`card_network::authorise`] decides, and the
-//!    charge is written with its events and its row of the ledger in one statement of `charges::queries`.
+//! 1. [`src/app.rs`](app): the table of routes. A route is data; a `POST` cannot be written without a policy for
+//!    duplicates, and a wrong one stops the server from starting ([`src/app/routes.rs`](app::Route)). Around every
+//!    answer stands [`src/logs.rs`](logs::trace), which gives each request its id and its line in the log.
+//! 2. [`src/idempotency/guard.rs`](idempotency::guard): the middleware around every handler. API key, idempotency key,
+//!    media type, size, syntax: all that can be judged without the database, before a connection is taken. It leaves
+//!    what it read for the handler to ask for.
+//! 3. [`src/charges/handlers.rs`](charges::handlers): asks for a `Tx` and hands it one closure: parse, one call,
+//!    answer.
+//! 4. [`src/db/tx.rs`](db::Tx): takes the request to a database thread ([`src/db.rs`](db)), once. One job on one
+//!    thread, which no await point can split, so a client that hangs up changes nothing.
+//! 5. [`src/idempotency/mod.rs`](idempotency::execute): the protocol, a run of named steps: look up, `BEGIN`, claim the
+//!    key (`pg_try_advisory_xact_lock`, so a duplicate never waits), look again, the closure, remember the answer,
+//!    `COMMIT`.
+//! 6. [`src/charges/mod.rs`](charges::create): the closure's one call. The card is found or kept, the card network
+//!    decides, and in one statement of `src/charges/queries.rs` the charge is written with its row of the ledger, its
+//!    events and their deliveries to webhook endpoints.
 //!
 //! # The modules, in reading order
 //!

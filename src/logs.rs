@@ -1,4 +1,4 @@
-//! One line a request, and the middleware around all others that writes it.
+//! One line a request, and the middleware around every answer that writes it.
 //!
 //! A line has the route's pattern and never its path, query, headers or body: so no key, secret or card number can
 //! stand in it.

@@ -22,10 +22,12 @@ const REST: Duration = Duration::from_secs(60);
 
 /// Sweeps for ever.
 pub async fn run(state: State) {
+    seal_anew(&state).await;
     loop {
         let rest = match sweep(&state).await {
             Ok(true) => PAUSE,
             Ok(false) => {
+                seal_anew(&state).await;
                 give_memory_back();
                 REST
             }
@@ -48,21 +50,31 @@ fn give_memory_back() {
     }
 }
 
+/// While the server's secret is being replaced: seals anew what the older one sealed.
+pub async fn seal_anew(state: &State) {
+    let shared = State::clone(state);
+    let work = move |connection: &mut PgConnection| webhooks::seal_anew(connection, &shared.secrets);
+    match state.database.run(work).await.map_err(Error::from).flatten() {
+        Ok(0) => {}
+        Ok(sealed) => {
+            log::info!("the secrets of {sealed} webhook endpoints are sealed by the newest secret now")
+        }
+        Err(error) => log::warn!("what an older secret sealed is sealed anew later: {}", error.for_log()),
+    }
+}
+
 /// Sweeps once, and says whether more may be left.
 ///
 /// # Errors
 /// What the statements report, or no database.
 pub async fn sweep(state: &State) -> Result<bool, Error> {
     let now = state.clock.now();
-    let shared = State::clone(state);
     let work = move |connection: &mut PgConnection| {
         // One that fails does not keep the others from their work.
-        let sealed = webhooks::seal_anew(connection, &shared.secrets);
         let stray = webhooks::cancel_stray(connection);
         let forgotten = idempotency::sweep::batch(connection, now, BATCH);
         let canceled = connection.transaction(|connection| payment_intents::expire_one(connection, now));
         let expired = connection.transaction(|connection| charges::expire_one(connection, now));
-        sealed?;
         stray?;
         Ok(i64::try_from(forgotten?) == Ok(BATCH) || canceled?.is_some() || expired?.is_some())
     };

@@ -131,19 +131,24 @@ pub fn money_again(cause: &Cause, id: Id<BalanceTransaction>, refund: &Refund) -
     }
 }
 
-/// A row of a dispute: money taken, or given back.
-pub fn dispute(cause: &Cause, dispute: &Dispute, kind: Movement, amount: i64) -> BalanceTransaction {
+/// The row of a dispute: money taken.
+pub fn disputed(cause: &Cause, dispute: &Dispute) -> BalanceTransaction {
     BalanceTransaction {
         account_id: cause.account,
         id: cause.new_id(),
         request_id: cause.request_id,
-        kind,
+        kind: Movement::Dispute,
         charge_id: dispute.charge_id,
         refund_id: None,
-        amount,
+        amount: -dispute.amount,
         currency: dispute.currency,
         created_at: cause.now,
     }
+}
+
+/// The row of a dispute that was won: money given back.
+pub fn reinstated(cause: &Cause, dispute: &Dispute) -> BalanceTransaction {
+    BalanceTransaction { kind: Movement::DisputeReversal, amount: dispute.amount, ..disputed(cause, dispute) }
 }
 
 /// A row by its id.

@@ -42,7 +42,7 @@ pub fn dispute(account: Id<Account>, charge: Id<Charge>) -> Part<impl QueryFragm
     )
 }
 
-/// The `UPDATE` of a capture. diesel keeps none prepared of its own accord.
+/// The `UPDATE` of a capture, which is hot. diesel prepares its own `update` anew each time.
 #[derive(QueryId)]
 struct Capture {
     charge: Charge,

@@ -4,15 +4,13 @@ use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
-use diesel::pg::PgConnection;
 
 use super::{BEGIN_READ_ONLY, TimedOut, begin, rollback};
 use crate::app::State;
 use crate::auth;
 use crate::error::Error;
-use crate::idempotency::{self, Answer, Call, Caller, Outcome};
+use crate::idempotency::{self, Answer, Call, Caller, Outcome, Work};
 use crate::logs::Trace;
-use crate::types::Cause;
 
 /// The one transaction of a request that writes. It is given to the handler once and used up by
 /// [`Tx::run`], so a request cannot write in two transactions.
@@ -40,10 +38,7 @@ impl Tx {
     ///
     /// # Errors
     /// What `work` returns, and all that can stand in its way; see [`idempotency::execute`].
-    pub async fn run(
-        self,
-        work: impl FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error> + Send + 'static,
-    ) -> Result<Answer, Error> {
+    pub async fn run(self, work: impl Work + Send + 'static) -> Result<Answer, Error> {
         let Ticket { call, state, trace } = self.0;
         let keyed = call.claim.is_some();
         let job_state = state.clone();
@@ -85,10 +80,7 @@ impl Db {
     ///
     /// # Errors
     /// What `work` returns, an unknown API key, or no database.
-    pub async fn read(
-        self,
-        work: impl FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error> + Send + 'static,
-    ) -> Result<Answer, Error> {
+    pub async fn read(self, work: impl Work + Send + 'static) -> Result<Answer, Error> {
         let Ticket { call, state, trace } = self.0;
         let database = state.database.clone();
         let (account, answer) = state

@@ -21,7 +21,7 @@ use diesel::sql_types::Text;
 use serde_json::{Map, Value, json};
 
 use crate::auth::Account;
-use crate::balance::{self, BalanceTransaction, Movement};
+use crate::balance::{self, BalanceTransaction};
 use crate::card_network::simulation;
 use crate::charges::{self, Charge};
 use crate::db::text_column;
@@ -84,6 +84,8 @@ text_column!(Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub dispute: Id<Dispute>,
+    /// When the network opened it, which its name says; the news of it may be late.
+    pub made_at: DateTime<Utc>,
     pub charge: Id<Charge>,
     pub reason: String,
     /// Only a question yet: no money moves.
@@ -96,6 +98,9 @@ pub enum Verdict {
     Won,
     Lost,
 }
+
+/// How far the network's clock may be ahead of ours: as far as a signature's may.
+const CLOCK_SKEW: chrono::Duration = chrono::Duration::minutes(5);
 
 /// What an account says in its defence.
 pub struct UpdateDispute {
@@ -115,7 +120,7 @@ pub struct Filter {
 /// Opens the dispute that the network speaks of, unless it is open or over already.
 ///
 /// # Errors
-/// No such charge, it has no money of the account's, or the dispute is of another charge.
+/// No such charge, it has no money of the account's, or the dispute is of another charge or of a time to come.
 pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Result<Dispute, Error> {
     // The charge is the row that guards its money: it ends the race of a dispute with refunds and with itself.
     let charge = charges::locked(connection, cause, claim.charge, "data[charge]")?;
@@ -128,7 +133,7 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
             format!("Dispute {} is of another charge than {}.", claim.dispute, charge.id),
         ));
     }
-    if claim.dispute.made_at().is_some_and(|time| time > cause.now + chrono::Duration::minutes(5)) {
+    if claim.made_at > cause.now + CLOCK_SKEW {
         return Err(Error::invalid("data[dispute]", "The time in the name of this dispute is yet to come."));
     }
     let amount = charge.refundable();
@@ -152,11 +157,9 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
         evidence: json!({}),
         submissions: 0,
         metadata: Metadata::default(),
-        // The network's notification may be late, and the lists go by the time in the id.
-        created_at: claim.dispute.made_at().unwrap_or(cause.now),
+        created_at: claim.made_at,
     };
-    let withdrawal =
-        (!claim.is_inquiry).then(|| balance::dispute(cause, &dispute, Movement::Dispute, -amount));
+    let withdrawal = (!claim.is_inquiry).then(|| balance::disputed(cause, &dispute));
     queries::insert(connection, cause, &dispute, withdrawal.as_ref())?;
     Ok(dispute)
 }
@@ -210,8 +213,7 @@ fn close_with(
         Verdict::Lost => (Status::Lost, false),
     };
     let dispute = Dispute { status, ..dispute };
-    let reinstated =
-        gives_back.then(|| balance::dispute(cause, &dispute, Movement::DisputeReversal, dispute.amount));
+    let reinstated = gives_back.then(|| balance::reinstated(cause, &dispute));
     queries::close(connection, cause, &dispute, reinstated.as_ref())?;
     Ok(dispute)
 }

@@ -64,14 +64,8 @@ impl QueryFragment<Pg> for NewEvents<'_> {
         out.push_bind_param::<sql_types::Array<sql_types::Text>, _>(&self.types)?;
         out.push_sql(", ");
         out.push_bind_param::<sql_types::Array<sql_types::Json>, _>(&self.payloads)?;
-        out.push_sql(
-            ") AS happened (id, type, payload) RETURNING account_id, id, type, created_at) \
-             INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, status, attempts, next_attempt_at) \
-             SELECT written.account_id, written.id, endpoint.id, 'pending', 0, written.created_at \
-             FROM written JOIN webhook_endpoints endpoint ON endpoint.account_id = written.account_id \
-             AND NOT endpoint.disabled AND endpoint.deleted_at IS NULL \
-             AND endpoint.enabled_events ?| ARRAY['*', written.type]",
-        );
+        out.push_sql(") AS happened (id, type, payload) RETURNING account_id, id, type, created_at) ");
+        out.push_sql(webhooks::statements::DELIVER_WRITTEN);
         Ok(())
     }
 }

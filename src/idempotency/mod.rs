@@ -1,18 +1,20 @@
 //! The protocol: how a duplicate finds the first answer and changes nothing.
 //!
-//! The contract is the table in the README; [`execute`] is all of it that touches the database. It runs as one
-//! job on one database thread, and the claim on the key, every write of the handler and the stored answer are
-//! one PostgreSQL transaction. *An answer is remembered exactly when its effect is committed.*
+//! The contract is the table in the README; [`execute`] is how a request that writes meets the database. It runs as one job
+//! on one database thread, and the claim on the key, every write of the handler and the stored answer are one PostgreSQL
+//! transaction. *An answer is remembered exactly when its effect is committed.*
 //!
 //! | step | statement | why |
 //! |---|---|---|
-//! | look up | the account of the API key and, in the same statement, the record of the idempotency key | a replay costs one round trip |
-//! | begin | `BEGIN`, with bounds for locks and statements | |
-//! | claim | `pg_try_advisory_xact_lock` | a duplicate of a running request gets 409 at once, and never waits |
-//! | look again | the record, under the lock | the first request may have committed between look-up and claim |
-//! | effect | the handler's closure | |
-//! | remember | `INSERT` of the complete record | the row exists if and only if the response was committed |
-//! | commit | `COMMIT` | both, or neither |
+//! | `look_up` | the account of the API key and, in the same statement, the record of the idempotency key | a replay costs one round trip |
+//! | `begin` | `BEGIN`, with bounds for locks and statements | nobody waits for ever |
+//! | `claim` | `pg_try_advisory_xact_lock` | a duplicate of a running request gets 409 at once, and never waits |
+//! | `look_again` | the record, under the lock | the first request may have committed between look-up and claim |
+//! | `effect` | the handler's closure | it runs here and nowhere else, so at most once |
+//! | `remember` | `INSERT` of the complete record | the row exists if and only if the response was committed |
+//! | `commit` | `COMMIT` | both, or neither |
+//!
+//! Whoever finds under the lock that another was first after all rolls back, and answers with the other's record.
 
 mod call;
 pub mod fingerprint;
@@ -42,6 +44,11 @@ pub use outcome::Outcome;
 use record::Record;
 pub use response::Answer;
 
+/// What a handler does in its transaction.
+pub trait Work: FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error> {}
+
+impl<F: FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error>> Work for F {}
+
 /// The end of [`execute`].
 pub struct Done {
     pub account: Option<Id<Account>>,
@@ -54,12 +61,7 @@ pub struct Done {
 type Ended = (Outcome, Answer);
 
 /// Runs a request that writes. `work` runs at most once, and its effect and its answer commit together.
-pub fn execute(
-    state: &State,
-    connection: &mut PgConnection,
-    call: &Call,
-    work: impl FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error>,
-) -> Done {
+pub fn execute(state: &State, connection: &mut PgConnection, call: &Call, work: impl Work) -> Done {
     let (account, record) = match look_up(state, connection, call) {
         Ok(found) => found,
         Err(error) => return Done::new(None, Err(error)),
@@ -87,11 +89,14 @@ enum Stop {
     Answered,
 }
 
+impl<E: Into<Error>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Stop::Failed(error.into())
+    }
+}
+
 impl Run<'_> {
-    fn once(
-        &mut self,
-        work: impl FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error>,
-    ) -> Result<Ended, Error> {
+    fn once(&mut self, work: impl Work) -> Result<Ended, Error> {
         self.begin()?;
         match self.transaction(work) {
             Ok(ended) => self.commit().map(|()| ended),
@@ -106,10 +111,7 @@ impl Run<'_> {
     }
 
     /// All that commits together. A request without a key has nothing to claim and nothing to remember.
-    fn transaction(
-        &mut self,
-        work: impl FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error>,
-    ) -> Result<Ended, Stop> {
+    fn transaction(&mut self, work: impl Work) -> Result<Ended, Stop> {
         self.claim()?;
         let outcome = self.look_again()?;
         let answer = self.effect(work)?;
@@ -174,10 +176,7 @@ impl Run<'_> {
     }
 
     /// The handler's closure. A panic in it is an error like another: it rolls back, and the server goes on.
-    fn effect(
-        &mut self,
-        work: impl FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error>,
-    ) -> Result<Answer, Stop> {
+    fn effect(&mut self, work: impl Work) -> Result<Answer, Stop> {
         let cause = self.call.cause(self.account);
         let answer = catch_unwind(AssertUnwindSafe(|| work(self.connection, &cause)))
             .unwrap_or_else(|panic| Err(Error::Internal(db::panicked(&*panic))))?;
@@ -236,11 +235,5 @@ impl Done {
             Ok((outcome, answer)) => Self { account, outcome: Some(outcome), answer: Ok(answer) },
             Err(error) => Self { account, outcome: Outcome::of(&error), answer: Err(error) },
         }
-    }
-}
-
-impl<E: Into<Error>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Stop::Failed(error.into())
     }
 }

@@ -5,7 +5,7 @@ use super::{News, Notification, RETENTION};
 use crate::app::Route;
 use crate::auth::Account;
 use crate::db::Tx;
-use crate::disputes::{Claim, Dispute, Verdict};
+use crate::disputes::{Claim, Verdict};
 use crate::error::{Error, quoted};
 use crate::idempotency::{Answer, Policy};
 use crate::notifications;
@@ -44,23 +44,18 @@ impl Parameters for Notification {
 }
 
 fn claim(data: &mut Params) -> Result<Claim, Error> {
+    let name: String = data.need("dispute")?;
+    let known = Id::parse(&name).and_then(|dispute| Some((dispute, dispute.made_at()?)));
+    let (dispute, made_at) = known.ok_or_else(|| {
+        let message = "is no name of a dispute: that is dp_ and a UUIDv7 in 32 hex digits.";
+        Error::invalid("data[dispute]", format!("{} {message}", quoted(&name)))
+    })?;
     Ok(Claim {
-        dispute: dispute(data)?,
+        dispute,
+        made_at,
         charge: data.need("charge")?,
         reason: data.need("reason")?,
         is_inquiry: data.need("inquiry")?,
-    })
-}
-
-/// The name that the network gives a dispute. Its time is that of the dispute, since lists go by it.
-fn dispute(data: &mut Params) -> Result<Id<Dispute>, Error> {
-    let text: String = data.need("dispute")?;
-    let id = Id::parse(&text).filter(|id: &Id<Dispute>| id.made_at().is_some());
-    id.ok_or_else(|| {
-        Error::invalid(
-            "data[dispute]",
-            format!("{} is no name of a dispute: that is dp_ and a UUIDv7 in 32 hex digits.", quoted(&text)),
-        )
     })
 }
 

@@ -93,11 +93,23 @@ impl Standing {
         }
     }
 
-    fn ended(&mut self, is_delivered: bool, now: Instant) {
+    fn ended(&mut self, ending: &Ending, now: Instant) {
         self.sent -= 1;
-        self.failures = if is_delivered { 0 } else { self.failures.saturating_add(1) };
+        self.failures = match ending {
+            Ending::Delivered => 0,
+            Ending::Failed(_) => self.failures.saturating_add(1),
+            Ending::Unrecorded => self.failures,
+        };
         self.rests_until = (self.failures >= DEAD_AFTER).then(|| now + DEAD_RESTS);
     }
+}
+
+/// How a delivery ended.
+enum Ending {
+    Delivered,
+    Failed(String),
+    /// It was sent, and what became of it could not be recorded, which is no fault of the endpoint's.
+    Unrecorded,
 }
 
 type Standings = HashMap<Id<WebhookEndpoint>, Standing>;
@@ -111,8 +123,8 @@ pub async fn run(state: State) -> Result<(), Error> {
     let (ended, mut ends) = mpsc::unbounded_channel();
     let mut standings = Standings::new();
     loop {
-        while let Ok((endpoint, failure)) = ends.try_recv() {
-            note(&mut standings, endpoint, failure);
+        while let Ok((endpoint, ending)) = ends.try_recv() {
+            note(&mut standings, endpoint, ending);
         }
         let (leased, has_endpoints) = match lease(&state, &standings).await {
             Ok(found) => found,
@@ -126,21 +138,18 @@ pub async fn run(state: State) -> Result<(), Error> {
             standings.entry(endpoint.id).or_default().sent += 1;
             let (state, client, ended) = (Arc::clone(&state), client.clone(), ended.clone());
             actix_web::rt::spawn(async move {
-                let failure = match send(&state, &client, delivery, &endpoint).await {
-                    Ok(failure) => failure,
-                    Err(error) => {
-                        let cause = error.for_log();
-                        Some(format!("what became of it was not recorded: {cause}"))
-                    }
-                };
-                let _ = ended.send((endpoint.id, failure));
+                let ending = send(&state, &client, delivery, &endpoint).await.unwrap_or_else(|error| {
+                    log::warn!("a webhook will be sent again: {}", error.for_log());
+                    Ending::Unrecorded
+                });
+                let _ = ended.send((endpoint.id, ending));
             });
         }
         if is_idle {
             tokio::select! {
                 // Where nobody wants to hear of them, effects wake nobody.
                 () = state.wake.notified(), if has_endpoints => tokio::time::sleep(GATHER).await,
-                Some((endpoint, failure)) = ends.recv() => note(&mut standings, endpoint, failure),
+                Some((endpoint, ending)) = ends.recv() => note(&mut standings, endpoint, ending),
                 () = tokio::time::sleep(REST) => {}
             }
         }
@@ -149,19 +158,20 @@ pub async fn run(state: State) -> Result<(), Error> {
 
 /// Notes how a delivery ended, and logs when an endpoint begins to fail and when it takes deliveries again; what became
 /// of each is in its attempts. An endpoint of which there is nothing to know is forgotten.
-fn note(standings: &mut Standings, endpoint: Id<WebhookEndpoint>, failure: Option<String>) {
-    if let Some(standing) = standings.get_mut(&endpoint) {
-        match &failure {
-            Some(why) if standing.failures == 0 => {
-                log::warn!("webhooks to {endpoint} fail, and are sent again by the schedule: {why}");
-            }
-            None if standing.failures > 0 => log::info!("webhooks to {endpoint} are delivered again"),
-            _ => {}
+fn note(standings: &mut Standings, endpoint: Id<WebhookEndpoint>, ending: Ending) {
+    let Some(standing) = standings.get_mut(&endpoint) else { return };
+    match &ending {
+        Ending::Failed(why) if standing.failures == 0 => {
+            log::warn!("webhooks to {endpoint} fail, and are sent again by the schedule: {why}");
         }
-        standing.ended(failure.is_none(), Instant::now());
-        if standing.sent == 0 && standing.failures == 0 {
-            standings.remove(&endpoint);
+        Ending::Delivered if standing.failures > 0 => {
+            log::info!("webhooks to {endpoint} are delivered again");
         }
+        _ => {}
+    }
+    standing.ended(&ending, Instant::now());
+    if standing.sent == 0 && standing.failures == 0 {
+        standings.remove(&endpoint);
     }
 }
 
@@ -179,20 +189,30 @@ fn client(state: &State) -> Result<reqwest::Client, Error> {
         .map_err(|error| Error::Internal(format!("no client for webhooks: {error}")))
 }
 
-/// How many more deliveries each of these endpoints may get now. Those that fail have half of all places between them, so
-/// that however many there are, the others find one.
-fn rooms(standings: &Standings, share: i64, now: Instant) -> Vec<(Id<WebhookEndpoint>, i64)> {
-    let failing = standings.values().filter(|standing| standing.failures > 0);
-    let mut left = ALTOGETHER / 2 - failing.map(|standing| standing.sent).sum::<i64>();
-    let room = |(endpoint, standing): (&Id<WebhookEndpoint>, &Standing)| {
-        let mut room = standing.room(share, now);
-        if standing.failures > 0 {
-            room = room.min(left).max(0);
-            left -= room;
+/// How many more deliveries each endpoint may get now: of those that do well, and of those that fail. Those have half of
+/// all places between them, so that however many there are, the others find one.
+struct Rooms {
+    well: Vec<(Id<WebhookEndpoint>, i64)>,
+    failing: Vec<(Id<WebhookEndpoint>, i64)>,
+    /// How many more deliveries all that fail may get.
+    for_failing: i64,
+}
+
+impl Rooms {
+    fn new(standings: &Standings, share: i64, now: Instant) -> Self {
+        let mut rooms = Self { well: Vec::new(), failing: Vec::new(), for_failing: ALTOGETHER / 2 };
+        for (endpoint, standing) in standings {
+            let room = (*endpoint, standing.room(share, now));
+            if standing.failures == 0 {
+                rooms.well.push(room);
+            } else {
+                rooms.well.push((*endpoint, 0));
+                rooms.failing.push(room);
+                rooms.for_failing -= standing.sent;
+            }
         }
-        (*endpoint, room)
-    };
-    standings.iter().map(room).collect()
+        rooms
+    }
 }
 
 /// Leases what may be sent now, each delivery with its endpoint as it is now: it may just have been disabled, or its
@@ -208,10 +228,15 @@ async fn lease(
     if free <= 0 {
         return Ok((Vec::new(), true));
     }
-    let room = rooms(standings, share, Instant::now());
+    let rooms = Rooms::new(standings, share, Instant::now());
     let now = state.clock.now();
     let work = move |connection: &mut diesel::pg::PgConnection| {
-        let leased = queries::lease(connection, now, now + LEASE, share, &room, free)?;
+        let until = now + LEASE;
+        let mut leased = queries::lease(connection, now, until, share, &rooms.well, free)?;
+        let left = rooms.for_failing.min(free - i64::try_from(leased.len()).unwrap_or(free));
+        if left > 0 && !rooms.failing.is_empty() {
+            leased.extend(queries::lease(connection, now, until, 0, &rooms.failing, left)?);
+        }
         let has_endpoints = !leased.is_empty() || queries::has_endpoints(connection)?;
         let ids: Vec<_> = leased.iter().map(|delivery| delivery.endpoint_id).collect();
         let endpoints: HashMap<_, _> =
@@ -223,20 +248,20 @@ async fn lease(
     state.database.run(work).await?
 }
 
-/// How an attempt ended.
-struct Ended {
+/// What came back of an attempt.
+struct Attempted {
     status_code: Option<u16>,
     error: Option<String>,
     answer: String,
 }
 
-/// Posts one delivery, records how it went, and says what went wrong, if anything did.
+/// Posts one delivery, and records how it ended.
 async fn send(
     state: &State,
     client: &reqwest::Client,
     delivery: Leased,
     endpoint: &WebhookEndpoint,
-) -> Result<Option<String>, Error> {
+) -> Result<Ending, Error> {
     let begun = Instant::now();
     let payload = match &endpoint.api_version {
         Some(version) => events::as_of(&delivery.payload, version),
@@ -244,11 +269,11 @@ async fn send(
     };
     let ended = post(state, client, endpoint, payload).await;
     let now = state.clock.now();
-    let is_delivered = ended.status_code.is_some_and(|status| (200..300).contains(&status));
-    let failure = (!is_delivered).then(|| match (&ended.error, ended.status_code) {
-        (Some(error), _) => error.clone(),
-        (None, status) => format!("the answer was {}", status.unwrap_or_default()),
-    });
+    let ending = match (&ended.error, ended.status_code) {
+        (None, Some(200..300)) => Ending::Delivered,
+        (None, status) => Ending::Failed(format!("the answer was {}", status.unwrap_or_default())),
+        (Some(error), _) => Ending::Failed(error.clone()),
+    };
     let attempt = Attempt {
         account_id: delivery.account_id,
         event_id: delivery.event_id,
@@ -261,7 +286,7 @@ async fn send(
         created_at: now,
     };
     let (status, next) = match state.webhooks.schedule.next(delivery.attempts, now) {
-        _ if is_delivered => (Status::Delivered, now),
+        _ if matches!(ending, Ending::Delivered) => (Status::Delivered, now),
         Some(next) => (Status::Pending, next),
         None => (Status::Failed, now),
     };
@@ -270,11 +295,16 @@ async fn send(
         Ok(queries::record(connection, &attempt, number, status, next)?)
     };
     state.database.run(work).await??;
-    Ok(failure)
+    Ok(ending)
 }
 
-async fn post(state: &State, client: &reqwest::Client, endpoint: &WebhookEndpoint, payload: String) -> Ended {
-    let failed = |error: String| Ended { status_code: None, error: Some(error), answer: String::new() };
+async fn post(
+    state: &State,
+    client: &reqwest::Client,
+    endpoint: &WebhookEndpoint,
+    payload: String,
+) -> Attempted {
+    let failed = |error: String| Attempted { status_code: None, error: Some(error), answer: String::new() };
     let now = state.clock.now();
     let Some(secrets) = endpoint.secrets(&state.secrets, now) else {
         return failed(
@@ -306,7 +336,7 @@ async fn post(state: &State, client: &reqwest::Client, endpoint: &WebhookEndpoin
     }
     let text = String::from_utf8_lossy(&body);
     let answer = text.chars().filter(|character| *character != '\0').take(KEPT_CHARACTERS).collect();
-    Ended { status_code, error: None, answer }
+    Attempted { status_code, error: None, answer }
 }
 
 /// The innermost cause, which says most.
@@ -328,39 +358,40 @@ mod tests {
     #[test]
     fn an_endpoint_that_fails_again_and_again_gets_one_delivery_at_a_time_and_a_rest_until_it_takes_one() {
         let now = Instant::now();
+        let failed = || Ending::Failed(String::new());
         let mut standing = Standing::default();
         assert_eq!(standing.room(PER_ENDPOINT, now), PER_ENDPOINT);
         standing.sent = 8;
         assert_eq!(standing.room(PER_ENDPOINT, now), 0);
         for left in 1..8 {
-            standing.ended(false, now);
+            standing.ended(&failed(), now);
             assert_eq!(standing.room(PER_ENDPOINT, now), left);
         }
-        standing.ended(false, now);
+        standing.ended(&failed(), now);
         assert_eq!(standing.room(PER_ENDPOINT, now), 0);
         assert_eq!(standing.room(PER_ENDPOINT, now + DEAD_RESTS), 1);
         standing.sent = 1;
         assert_eq!(standing.room(PER_ENDPOINT, now + DEAD_RESTS), 0);
-        standing.ended(true, now);
+        standing.ended(&Ending::Delivered, now);
         assert_eq!(standing.room(PER_ENDPOINT, now), PER_ENDPOINT);
     }
 
     #[test]
-    fn those_that_fail_have_half_of_all_places_between_them_and_the_others_are_not_held_up() {
+    fn those_that_fail_have_half_of_all_places_between_them_and_wait_for_the_others() {
         let now = Instant::now();
+        let id = |number| Id::from_uuid(uuid::Uuid::from_u128(number));
         let mut standings = Standings::new();
-        for number in 0..400 {
-            let id = Id::from_uuid(uuid::Uuid::from_u128(number));
-            standings.insert(id, Standing { sent: 0, failures: 1, rests_until: None });
-        }
-        let good = Id::from_uuid(uuid::Uuid::from_u128(1000));
-        standings.insert(good, Standing::default());
-        let rooms: HashMap<_, _> = rooms(&standings, 1, now).into_iter().collect();
-        assert_eq!(rooms[&good], 1);
-        assert_eq!(rooms.values().sum::<i64>(), ALTOGETHER / 2 + 1);
-        standings.values_mut().filter(|standing| standing.failures > 0).for_each(|failing| failing.sent = 1);
-        let rooms: HashMap<_, _> = super::rooms(&standings, PER_ENDPOINT, now).into_iter().collect();
-        assert_eq!((rooms[&good], rooms.values().sum::<i64>()), (PER_ENDPOINT, PER_ENDPOINT));
+        standings.insert(id(1), Standing::default());
+        standings.insert(id(2), Standing { sent: 5, failures: 1, rests_until: None });
+        standings.insert(id(3), Standing { sent: 0, failures: DEAD_AFTER, rests_until: Some(now) });
+        let rooms = Rooms::new(&standings, PER_ENDPOINT, now);
+        assert_eq!(rooms.for_failing, ALTOGETHER / 2 - 5);
+        let sorted = |mut rooms: Vec<(Id<WebhookEndpoint>, i64)>| {
+            rooms.sort_by_key(|(id, _)| id.uuid());
+            rooms
+        };
+        assert_eq!(sorted(rooms.well), [(id(1), PER_ENDPOINT), (id(2), 0), (id(3), 0)]);
+        assert_eq!(sorted(rooms.failing), [(id(2), PER_ENDPOINT - 5), (id(3), 1)]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod delivery;
 pub mod handlers;
 mod queries;
 pub mod signature;
+pub mod statements;
 pub mod target;
 
 use std::collections::HashMap;
@@ -220,13 +221,15 @@ pub fn roll_secret(
     Ok((endpoint, secret))
 }
 
-/// While the server's secret is being replaced: seals anew what the older one sealed, so that it can be taken away.
+/// While the server's secret is being replaced: seals anew what the older one sealed, so that it can be taken away, and
+/// says of how many endpoints.
 ///
 /// # Errors
 /// What the statements report.
-pub fn seal_anew(connection: &mut PgConnection, secrets: &Secrets) -> Result<(), Error> {
+pub fn seal_anew(connection: &mut PgConnection, secrets: &Secrets) -> Result<usize, Error> {
+    let mut sealed = 0;
     if !secrets.are_being_replaced() {
-        return Ok(());
+        return Ok(sealed);
     }
     for endpoint in queries::all(connection)? {
         let context = seal_context(endpoint.account_id, endpoint.id);
@@ -234,10 +237,10 @@ pub fn seal_anew(connection: &mut PgConnection, secrets: &Secrets) -> Result<(),
         let (newest, previous) =
             (anew(&endpoint.sealed_secret), endpoint.previous_sealed_secret.as_ref().and_then(anew));
         if newest.is_some() || previous.is_some() {
-            queries::replace_secrets(connection, &endpoint, newest, previous)?;
+            sealed += queries::replace_secrets(connection, &endpoint, newest, previous)?;
         }
     }
-    Ok(())
+    Ok(sealed)
 }
 
 /// Deletes an endpoint; nothing more is delivered to it.

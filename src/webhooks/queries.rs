@@ -258,7 +258,7 @@ pub fn has_endpoints(connection: &mut PgConnection) -> QueryResult<bool> {
     diesel::select(diesel::dsl::exists(enabled)).get_result(connection)
 }
 
-/// All endpoints of all accounts.
+/// The endpoints of all accounts, but for those that are deleted.
 pub fn all(connection: &mut PgConnection) -> QueryResult<Vec<WebhookEndpoint>> {
     webhook_endpoints::table
         .filter(webhook_endpoints::deleted_at.is_null())
@@ -272,7 +272,7 @@ pub fn replace_secrets(
     endpoint: &WebhookEndpoint,
     newest: Option<Vec<u8>>,
     previous: Option<Vec<u8>>,
-) -> QueryResult<()> {
+) -> QueryResult<usize> {
     let as_it_was = webhook_endpoints::table
         .find((endpoint.account_id, endpoint.id))
         .filter(webhook_endpoints::sealed_secret.eq(&endpoint.sealed_secret));
@@ -283,7 +283,6 @@ pub fn replace_secrets(
                 .eq(previous.as_ref().or(endpoint.previous_sealed_secret.as_ref())),
         ))
         .execute(connection)
-        .map(drop)
 }
 
 /// Cancels deliveries to endpoints that are disabled or deleted: an effect that committed just then may have written

@@ -17,4 +17,4 @@ pub use body::Payload;
 pub use expand::Expand;
 pub use params::{FromParameter, Parameter, Parameters, Params, Update};
 pub use shared::{Nothing, created, declined, found, listed};
-pub use unsupported::is_unsupported;
+pub use unsupported::{SEARCHES, is_unsupported_path};

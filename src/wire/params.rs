@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 pub use super::from_parameter::{Email, amount, part};
 pub use super::metadata::patch_metadata;
-use super::unsupported::UNSUPPORTED;
+use super::unsupported;
 use crate::error::{Error, quoted};
 
 /// The parameters of a request that nobody has taken yet.
@@ -127,7 +127,7 @@ impl Params {
     pub fn finish(self) -> Result<(), Error> {
         match self.members.keys().next() {
             None => Ok(()),
-            Some(name) if self.parent.is_empty() && UNSUPPORTED.contains(&name.as_str()) => {
+            Some(name) if self.parent.is_empty() && unsupported::PARAMETERS.contains(&name.as_str()) => {
                 Err(Error::ParameterUnsupported(name.clone()))
             }
             Some(name) => Err(Error::ParameterUnknown(self.name_of(&quoted(name)))),

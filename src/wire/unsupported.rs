@@ -2,13 +2,16 @@
 //! for a mistake that is not there.
 
 /// Whether a path is one of Stripe's: of a resource that this service does not know, or a search.
-pub fn is_unsupported(path: &str) -> bool {
-    let Some(rest) = path.strip_prefix("/v1/") else { return false };
-    RESOURCES.contains(&rest.split('/').next().unwrap_or_default()) || rest.ends_with("/search")
+pub fn is_unsupported_path(path: &str) -> bool {
+    let rest = path.strip_prefix("/v1/").unwrap_or_default();
+    RESOURCES.contains(&rest.split('/').next().unwrap_or_default()) || SEARCHES.contains(&path)
 }
 
-/// The beginnings of Stripe's paths.
-const RESOURCES: [&str; 53] = [
+/// Searches of nouns that this service knows. Without a route of their own they would be taken for ids.
+pub const SEARCHES: &[&str] = &["/v1/charges/search", "/v1/customers/search", "/v1/payment_intents/search"];
+
+/// The beginnings of Stripe's other paths.
+const RESOURCES: &[&str] = &[
     "account",
     "account_links",
     "account_sessions",
@@ -64,10 +67,8 @@ const RESOURCES: [&str; 53] = [
     "transfers",
 ];
 
-// --- Parameters ---
-
-/// Connect, tax, other methods of payment, and the like.
-pub const UNSUPPORTED: [&str; 48] = [
+/// Parameters of Connect, tax, other methods of payment, and the like.
+pub const PARAMETERS: &[&str] = &[
     "account",
     "allow_redisplay",
     "amount_details",

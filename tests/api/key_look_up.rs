@@ -113,6 +113,8 @@ async fn every_key_can_be_looked_up_whatever_its_characters() {
         ":.+",
         "\\",
         "completed",
+        "search",
+        "a/search",
         &long,
         &visible,
     ];

@@ -139,6 +139,28 @@ fn the_test_cards_of_the_readme_are_those_of_the_program() {
     assert_eq!(told, all);
 }
 
+/// The numbered steps of a text, without its links.
+fn walk(text: &str) -> String {
+    let from = text.find("1. [`src/app.rs`]").expect("the walk begins with the table of routes");
+    let walk: Vec<&str> = text[from..].lines().take_while(|line| !line.trim().is_empty()).collect();
+    let mut parts = walk.join(" ").split("](").map(str::to_owned).collect::<Vec<_>>();
+    for part in &mut parts[1..] {
+        part.replace_range(..=part.find(')').expect("a link ends"), "");
+    }
+    parts.concat().replace('[', "").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_walk_of_the_readme_is_that_of_the_crates_documentation() {
+    let documentation: String = include_str!("../../src/lib.rs")
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(walk(&documentation), walk(README));
+    assert!(walk(README).contains("6. "));
+}
+
 #[test]
 fn every_file_that_the_readme_names_is_there() {
     let links = README.split("](").skip(1).filter_map(|rest| rest.split(')').next());
