@@ -34,6 +34,8 @@ def call(path, headers, body=None):
         sys.exit(error.read().decode())
 
 
+if len(sys.argv) != {"dispute.closed": 5}.get("".join(sys.argv[1:2]), 3):
+    sys.exit(__doc__)
 kind, subject, *more = sys.argv[1:]
 if kind.startswith("refund."):
     data = {"refund": subject}

@@ -1,4 +1,4 @@
-"""Receives webhooks: verifies, answers fast, takes each event once. `pip install stripe`, then WEBHOOK_SECRET=whsec_… python3 …"""
+"""Receives webhooks: verifies, answers fast, takes each event once. It needs the package stripe."""
 import os
 from http.server import BaseHTTPRequestHandler, HTTPServer
 

@@ -19,7 +19,8 @@ pub async fn receive(receiver: Data<Receiver>, request: HttpRequest, body: Bytes
     }
     let event: serde_json::Value = serde_json::from_slice(&body).expect("what is signed is JSON");
     if receiver.seen.lock().unwrap().insert(event["id"].to_string()) {
-        println!("{} {}", event["type"], event["data"]["object"]["id"]); // long work goes into a queue
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        println!("{} {}", text(&event["type"]), text(&event["data"]["object"]["id"])); // long work goes into a queue
     }
     HttpResponse::Ok().finish()
 }
@@ -36,7 +37,8 @@ fn is_genuine(header: &str, secret: &str, body: &[u8]) -> bool {
 
 #[actix_web::main]
 pub async fn main() -> std::io::Result<()> {
-    let secret = std::env::var("WEBHOOK_SECRET").expect("WEBHOOK_SECRET is set");
+    let secret = std::env::var("WEBHOOK_SECRET")
+        .expect("WEBHOOK_SECRET should be the secret that was shown when the endpoint was made");
     let receiver = Data::new(Receiver { secret, seen: Mutex::default() });
     let app = move || App::new().app_data(receiver.clone()).route("/hook", post().to(receive));
     HttpServer::new(app).bind(("127.0.0.1", 4242))?.run().await

@@ -107,8 +107,9 @@ impl Server {
 
 fn serve(settings: &Settings) -> Result<(), Failure> {
     // Bound first: a taken address should be told before a server is started.
-    let listener = TcpListener::bind(settings.listen)
-        .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
+    let listener = TcpListener::bind(settings.listen).map_err(|error| {
+        format!("cannot listen on {}: {error}; --listen names another address", settings.listen)
+    })?;
     let secrets = secrets(settings)?;
     let server = Server::reach(settings)?;
     server.migrate(settings)?;
@@ -134,7 +135,7 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
         if settings.webhook_worker {
             background.push(actix_web::rt::spawn(send(Arc::clone(&state))));
         }
-        greet(&address.to_string(), demo_key.as_deref());
+        greet(address, demo_key.as_deref());
         let ended = select(end_in_order, told_twice).await;
         background.iter().for_each(actix_web::rt::task::JoinHandle::abort);
         match ended {
@@ -242,7 +243,12 @@ fn state(settings: &Settings, server: &Server, secrets: Secrets, address: Socket
 }
 
 /// Where this server takes notifications; one that listens on all addresses is reached by loopback.
-fn own_url(mut address: SocketAddr) -> String {
+fn own_url(address: SocketAddr) -> String {
+    format!("http://{}{}", reachable(address), notifications::handlers::PATH)
+}
+
+/// An address at which this machine reaches a server that listens on `address`.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() {
             Ipv4Addr::LOCALHOST.into()
@@ -250,7 +256,7 @@ fn own_url(mut address: SocketAddr) -> String {
             Ipv6Addr::LOCALHOST.into()
         });
     }
-    format!("http://{address}{}", notifications::handlers::PATH)
+    address
 }
 
 /// Stops the server at SIGTERM, and at Ctrl-C just the same: what runs is finished. Ends when it is told again, by
@@ -263,14 +269,20 @@ async fn told_twice(server: ServerHandle, mut terminated: Signal, mut interrupte
 }
 
 /// What a person needs to go on. It goes to standard output; the log goes to standard error.
-fn greet(address: &str, demo_key: Option<&str>) {
+fn greet(address: SocketAddr, demo_key: Option<&str>) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "oncepay listens on http://{address}");
     let _ = match demo_key {
         Some(key) => writeln!(
             out,
-            "The key of the demo account is {key}\n\nTry this, twice:\n\n  curl http://{address}/v1/charges -u {key}: \
-             -H 'Idempotency-Key: order-1001' \\\n    -d amount=2000 -d currency=usd -d source=tok_visa\n"
+            "The key of the demo account is {key}\n{}\nTry this, twice:\n\n  curl http://{}/v1/charges -u {key}: \
+             -H 'Idempotency-Key: order-1001' \\\n    -d amount=2000 -d currency=usd -d source=tok_visa\n",
+            if address.ip().is_loopback() {
+                ""
+            } else {
+                "(Others can reach this address, so the well-known demo key is revoked, and this one is random.)\n"
+            },
+            reachable(address)
         ),
         None => writeln!(out, "Make an API key with `oncepay api-key create --account NAME`."),
     };

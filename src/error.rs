@@ -53,9 +53,9 @@ pub enum Error {
 
     /// A mutation without an `Idempotency-Key`.
     #[error(
-        "This request changes something, so it needs the header Idempotency-Key: a fresh random value for each \
-         new request, the same value when you send it again. (The server's setting `require-idempotency-key = \
-         false` makes it optional.)"
+        "This request changes something, so it needs the header Idempotency-Key: a value that \
+         names what is done, such as the id of an order, or a random one that you keep; the same when you send it again. \
+         (The server's option --require-idempotency-key false makes it optional.)"
     )]
     KeyRequired,
     /// A key that is no key.
@@ -70,7 +70,7 @@ pub enum Error {
     /// Nothing is remembered under the key that was asked for. The caller may have lost an answer, so it says what to do.
     #[error(
         "No such idempotency key: '{0}'. No committed request has it, or no longer; one may still be on its way. If you \
-         lost an answer, send the same request again, with the same key."
+         lost its answer, send the request you ask about again, with the same key."
     )]
     KeyUnknown(String),
     /// The first request with this key is still running.
@@ -129,8 +129,11 @@ pub enum Error {
     /// Another request held a row for too long, or each waited for the other.
     #[error("Another request is changing the same object. Send this one again, with the same key.")]
     LockTimeout,
-    /// No database in time. Nothing was done.
-    #[error("The service cannot reach its database. Nothing was done; try again.")]
+    /// No database in time. This attempt did nothing.
+    #[error(
+        "The service cannot reach its database, and this attempt did nothing. Send the request again, with the same \
+ key if it had one: an earlier attempt may have done it."
+    )]
     Unavailable(String),
     /// The connection broke around COMMIT.
     #[error("{}", if *.keyed {
@@ -142,7 +145,7 @@ pub enum Error {
     OutcomeUnknown { keyed: bool, detail: String },
     /// A fault of ours; what it says is for the log only.
     #[error(
-        "Something went wrong on our side. Nothing was done; send the request again, with the same key if it had one."
+        "Something went wrong on our side, and this attempt did nothing. Send the request again, with the same key if it had one."
     )]
     Internal(String),
 }

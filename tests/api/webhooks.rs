@@ -134,6 +134,8 @@ async fn what_is_no_endpoint_is_refused_by_the_name_of_its_parameter_and_changes
         ("enabled_events[]=charge.*", "enabled_events"),
         ("enabled_events[]=Charge.succeeded", "enabled_events"),
         ("enabled_events[]=charge..succeeded", "enabled_events"),
+        ("enabled_events[]=charge.suceeded", "enabled_events"),
+        ("enabled_events[]=charge.dispute.opened", "enabled_events"),
         ("enabled_events[]=charge.succeeded&enabled_events[]=%22", "enabled_events"),
         (&many[1..], "enabled_events"),
         (&*format!("metadata[a]={}", "x".repeat(501)), "metadata"),
