@@ -15,7 +15,7 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, PathConfig, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpServer};
 
-use crate::error::Error;
+use crate::error::{Error, quoted};
 use crate::idempotency::guard;
 use crate::logs::trace;
 use crate::wire::unread::close_after_answer;
@@ -141,7 +141,9 @@ fn unknown_error(request: &HttpRequest) -> Error {
 }
 
 fn shown(request: &HttpRequest) -> (String, String) {
-    (crate::error::quoted(request.method().as_str()), crate::error::quoted(request.path()))
+    // What stands between the digits of a card number may be escaped.
+    let path = percent_encoding::percent_decode_str(request.path()).decode_utf8_lossy();
+    (quoted(request.method().as_str()), quoted(&path))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::app::{self, Clock, Shared, State};
 use crate::auth::{Credentials, keys, queries};
 use crate::card_network::simulation;
 use crate::config::{ApiKeyCommand, Command, CommandLine, Settings};
-use crate::db::{Database, Options, migrate::migrate};
+use crate::db::{self, Database, Options, migrate::migrate};
 use crate::embedded::{self, Cluster};
 use crate::faults::Faults;
 use crate::metrics::Metrics;
@@ -66,7 +66,7 @@ impl Server {
             return Ok(Self { url: url.to_owned(), cluster: None });
         }
         let cluster = Cluster::start(&settings.data_dir)?;
-        let mut connection = PgConnection::establish(&cluster.url("postgres"))?;
+        let mut connection = db::connect(&cluster.url("postgres"))?;
         let there = diesel::sql_query(format!("SELECT FROM pg_database WHERE datname = '{DATABASE}'"));
         if there.execute(&mut connection)? == 0 {
             let made = diesel::sql_query(format!("CREATE DATABASE {DATABASE}")).execute(&mut connection);
@@ -101,7 +101,7 @@ impl Server {
     }
 
     fn connect(&self) -> Result<PgConnection, Failure> {
-        Ok(PgConnection::establish(&self.url)?)
+        Ok(db::connect(&self.url)?)
     }
 }
 

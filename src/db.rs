@@ -48,6 +48,9 @@ const CONNECTION_LIMITS: [(&str, &str); 5] = [
 /// is reached only when the server itself hangs; whether the job commits is then unknown.
 const JOB_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long the start of the program waits for a server that recovers.
+const RECOVERY_PATIENCE: Duration = Duration::from_secs(60);
+
 /// The bounds of statements that stand in no transaction of ours, such as a look-up.
 const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'";
 
@@ -223,6 +226,24 @@ fn with_limits(url: &str) -> String {
         limited.push_str(&format!("{name}={value}"));
     }
     limited
+}
+
+/// Connects; a server that starts or recovers is waited for.
+///
+/// # Errors
+/// It cannot be reached, or does not come to itself.
+pub fn connect(url: &str) -> ConnectionResult<PgConnection> {
+    let deadline = Instant::now() + RECOVERY_PATIENCE;
+    loop {
+        match PgConnection::establish(url) {
+            Err(ConnectionError::BadConnection(why))
+                if why.contains("the database system is") && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            ended => return ended,
+        }
+    }
 }
 
 /// Begins a transaction with `sql`, through diesel's manager, so that a nested `transaction()` is a savepoint.

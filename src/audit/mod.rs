@@ -86,15 +86,20 @@ const RULES: &[Rule] = &[
         name: "every remembered answer has its effect",
         // What it made has the request's id: its events or, where Stripe has none, its row. A change of which Stripe has
         // no event either leaves the object that the answer shows, or shows a secret and is sealed.
-        statement: "WITH unexplained AS MATERIALIZED ( \
-                 SELECT r.*, CASE WHEN r.status = 200 AND NOT r.sealed THEN convert_from(r.body, 'UTF8')::json ->> 'id' END AS shows \
-                 FROM idempotency_records r LEFT JOIN ( \
-                     SELECT account_id, request_id FROM events \
-                     UNION SELECT account_id, request_id FROM tokens \
-                     UNION SELECT account_id, request_id FROM payment_methods \
-                     UNION SELECT account_id, request_id FROM webhook_endpoints) AS made \
+        statement: "WITH answers AS ( \
+                 SELECT *, CASE WHEN sealed THEN 'webhook_endpoint' \
+                     WHEN status IN (200, 201) THEN convert_from(body, 'UTF8')::json ->> 'object' END AS object, \
+                     CASE WHEN status = 200 AND NOT sealed THEN convert_from(body, 'UTF8')::json ->> 'id' END AS shows \
+                 FROM idempotency_records WHERE source = 'api'), \
+             unexplained AS MATERIALIZED ( \
+                 SELECT r.* FROM answers r LEFT JOIN ( \
+                     SELECT account_id, request_id, NULL AS object FROM events \
+                     UNION SELECT account_id, request_id, 'token' FROM tokens \
+                     UNION SELECT account_id, request_id, 'payment_method' FROM payment_methods \
+                     UNION SELECT account_id, request_id, 'webhook_endpoint' FROM webhook_endpoints) AS made \
                    ON (made.account_id, made.request_id) = (r.account_id, r.request_id) \
-                 WHERE r.source = 'api' AND made.request_id IS NULL AND NOT (r.status = 200 AND r.sealed)) \
+                   AND coalesce(made.object, r.object, '') = coalesce(r.object, '') \
+                 WHERE made.request_id IS NULL AND NOT (r.status = 200 AND r.sealed)) \
              SELECT format('%s %s', r.key, r.request_id) AS broken FROM unexplained r LEFT JOIN ( \
                  SELECT account_id, 'pi_' || replace(id::text, '-', '') AS id FROM payment_intents \
                  UNION ALL SELECT account_id, 'pm_' || replace(id::text, '-', '') FROM payment_methods \
@@ -181,9 +186,9 @@ const RULES: &[Rule] = &[
     Rule {
         name: "a used token was used by one charge or customer",
         statement: "SELECT t.id::text AS broken FROM tokens t JOIN ( \
-                 SELECT c.account_id, c.payment_method_id, count(*) FILTER (WHERE m.customer_id IS NULL) AS times_alone \
-                 FROM charges c JOIN payment_methods m ON (m.account_id, m.id) = (c.account_id, c.payment_method_id) \
-                 GROUP BY c.account_id, c.payment_method_id) AS used \
+                 SELECT account_id, payment_method_id, \
+                     count(*) FILTER (WHERE customer_id IS NULL AND payment_intent_id IS NULL) AS times_alone \
+                 FROM charges GROUP BY account_id, payment_method_id) AS used \
                ON (used.account_id, used.payment_method_id) = (t.account_id, t.payment_method_id) \
              WHERE t.used_at IS NULL OR used.times_alone > 1",
     },

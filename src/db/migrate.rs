@@ -30,7 +30,7 @@ pub enum MigrateError {
 /// # Errors
 /// No connection, a server that is too old, or a migration that fails; those before it stay applied.
 pub fn migrate(url: &str) -> Result<usize, MigrateError> {
-    let mut connection = PgConnection::establish(url)?;
+    let mut connection = super::connect(url)?;
     check_version(&mut connection)?;
     diesel::select(pg_advisory_lock(LOCK)).execute(&mut connection)?;
     let applied = connection.run_pending_migrations(MIGRATIONS).map_err(MigrateError::Migration)?.len();

@@ -23,6 +23,8 @@ const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "macos") { 103 } else { 1
 const IMPOSSIBLE_PID: &str = "2147483647";
 /// Recovery after a crash takes part of it, and so does waiting for the processes of a killed server.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a server may take to stop before it is stopped less gently.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -39,8 +41,9 @@ pub(super) struct Server {
 /// What `postmaster.pid` and the process that it names say.
 enum Status {
     Gone,
-    /// It starts, recovers or stops.
+    /// It starts or recovers.
     Busy(u32),
+    Stopping(u32),
     Ready(u32),
 }
 
@@ -67,9 +70,15 @@ impl Server {
         let deadline = Instant::now() + PATIENCE;
         let mut log_start = 0;
         let mut child = None;
+        let mut must_have_stopped = Instant::now() + STOP_PATIENCE;
         while Instant::now() < deadline {
             match self.status() {
                 Status::Ready(_) => return Ok(child),
+                // A server that is told to stop while it recovers from a crash of one of its processes may never do so.
+                Status::Stopping(_) if Instant::now() > must_have_stopped => {
+                    self.stop("immediate")?;
+                    must_have_stopped = deadline;
+                }
                 Status::Gone if has_ended(&mut child) => {
                     if child.is_some() {
                         self.expect_leftovers(log_start)?;
@@ -78,7 +87,7 @@ impl Server {
                     log_start = self.log_length()?;
                     child = Some(self.launch()?);
                 }
-                Status::Gone | Status::Busy(_) => {}
+                Status::Gone | Status::Busy(_) | Status::Stopping(_) => {}
             }
             sleep(POLL);
         }
@@ -88,19 +97,9 @@ impl Server {
     /// Ends all sessions, stops the server and waits for it. Failures are logged: the next start attaches to it.
     pub fn shut_down(&self) {
         let Some(pid) = self.pid() else { return };
-        let stopped = self
-            .place
-            .command(self.binaries.join("pg_ctl"))
-            .args(["stop", "--mode=fast", "--wait", "--pgdata"])
-            .arg(&self.data)
-            .output();
-        match stopped {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => {
-                let message = String::from_utf8_lossy(&output.stderr);
-                log::error!("the private PostgreSQL did not stop: {message}");
-            }
-            Err(error) => log::error!("cannot run pg_ctl to stop the private PostgreSQL: {error}"),
+        // What "immediate" leaves, the next start recovers: nothing that was committed is lost.
+        if let Err(error) = self.stop("fast").or_else(|_| self.stop("immediate")) {
+            log::error!("the private PostgreSQL did not stop: {error}");
         }
         // pg_ctl waits for the pid file to go, and the process ends a moment later.
         let deadline = Instant::now() + Duration::from_secs(5);
@@ -113,6 +112,23 @@ impl Server {
         }
     }
 
+    fn stop(&self, mode: &str) -> Result<(), StartError> {
+        let output = self
+            .place
+            .command(self.binaries.join("pg_ctl"))
+            .args(["stop", "--mode", mode, "--wait", "--timeout"])
+            .arg(STOP_PATIENCE.as_secs().to_string())
+            .arg("--pgdata")
+            .arg(&self.data)
+            .output()
+            .map_err(failed("run pg_ctl in", &self.binaries))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let output = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(StartError::Ended { log: self.log_path(), output })
+    }
+
     pub fn url(&self, database: &str) -> String {
         let host = percent_encode(self.socket_directory.as_os_str().as_bytes());
         let database = percent_encode(database.as_bytes());
@@ -122,7 +138,7 @@ impl Server {
     pub fn pid(&self) -> Option<u32> {
         match self.status() {
             Status::Gone => None,
-            Status::Busy(pid) | Status::Ready(pid) => Some(pid),
+            Status::Busy(pid) | Status::Stopping(pid) | Status::Ready(pid) => Some(pid),
         }
     }
 
@@ -222,6 +238,7 @@ impl Server {
         match (first.parse(), lines.nth(6).map(str::trim)) {
             (Ok(pid), _) if !self.runs_here(pid) => Status::Gone,
             (Ok(pid), Some("ready")) => Status::Ready(pid),
+            (Ok(pid), Some("stopping")) => Status::Stopping(pid),
             (Ok(pid), _) => Status::Busy(pid),
             (Err(_), _) => Status::Gone,
         }

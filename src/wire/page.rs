@@ -3,7 +3,7 @@
 use chrono::DateTime;
 
 use super::params::{FromParameter, Parameter, Params};
-use crate::error::Error;
+use crate::error::{Error, quoted};
 use crate::types::page::Cursor;
 use crate::types::{Id, Kind, PageRequest};
 
@@ -19,7 +19,10 @@ impl Params {
             Error::ParameterInvalid {
                 param: "limit".to_owned(),
                 code: Some("parameter_invalid_integer"),
-                message: format!("This value must be {bound} (it currently is '{limit}')."),
+                message: format!(
+                    "This value must be {bound} (it currently is '{}').",
+                    quoted(&limit.to_string())
+                ),
             }
         })?;
         let after = self.take::<Id<K>>("starting_after")?;

@@ -30,6 +30,16 @@ async fn scene() -> TestApp {
     let card = format!("card[number]=4242424242424242&card[exp_month]=12&card[exp_year]={year}");
     let token = post("/v1/tokens", &card).await;
     post("/v1/charges", &format!("{money}&source={token}")).await;
+    post("/v1/charges", &format!("{money}&source=tok_visa&description=plain")).await;
+    // A card that a customer kept, and used more than once, is detached.
+    let token = post("/v1/tokens", &card).await;
+    let customer = post("/v1/customers", &format!("source={token}")).await;
+    for _ in 0..2 {
+        post("/v1/charges", &format!("{money}&customer={customer}")).await;
+    }
+    let kept = app.read(&format!("/v1/customers/{customer}/payment_methods")).await;
+    let detach = format!("/v1/payment_methods/{}/detach", kept["data"][0]["id"].as_str().unwrap());
+    app.submit(&detach, "").await.expect(200);
     let declined = app.post("/v1/charges").key(&fresh_key());
     declined.form(&format!("{money}&source=tok_chargeDeclined")).send().await.expect(402);
     let charge = post("/v1/charges", &format!("{money}&source=tok_visa")).await;
@@ -70,6 +80,13 @@ const BREAKS: &[(&str, &str)] = &[
         "INSERT INTO idempotency_records SELECT account_id, source, 'another', fingerprint_version, fingerprint, \
              gen_random_uuid(), status, content_type, location, sealed, body, created_at, expires_at \
              FROM idempotency_records LIMIT 1",
+    ),
+    (
+        // Its card is still there, and is no effect by itself.
+        "every remembered answer has its effect",
+        "WITH gone AS (DELETE FROM charges WHERE description = 'plain' RETURNING request_id), \
+             ledger AS (DELETE FROM balance_transactions WHERE request_id IN (SELECT request_id FROM gone)) \
+             DELETE FROM events WHERE request_id IN (SELECT request_id FROM gone)",
     ),
     (
         "every effect of a key that is remembered is of the request that was remembered",

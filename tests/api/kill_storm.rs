@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use oncepay::db;
 use reqwest::Method;
 
 use crate::support::{
@@ -302,4 +303,31 @@ async fn connections_whose_server_was_killed_cost_no_request_an_error() {
         }
     }
     database.assert_clean();
+}
+
+#[test]
+fn a_server_that_recovers_from_the_death_of_a_process_is_waited_for_and_can_be_stopped() {
+    let mut cluster = OwnCluster::start();
+    let database = cluster.database();
+    let kill_a_process = || {
+        let _victim = database.connect();
+        let pid = database.number(
+            "SELECT pid::bigint AS number FROM pg_stat_activity \
+             WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+        );
+        // SAFETY: kill only sends a signal, to a process of the test's own cluster.
+        assert_eq!(unsafe { libc::kill(i32::try_from(pid).unwrap(), libc::SIGKILL) }, 0);
+    };
+    for _ in 0..3 {
+        kill_a_process();
+        std::thread::sleep(Duration::from_millis(20));
+        db::connect(&database.url).expect("it comes to itself");
+    }
+    kill_a_process();
+    std::thread::sleep(Duration::from_millis(20));
+    let begun = Instant::now();
+    cluster.stop();
+    cluster.restart();
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!(database.count("accounts"), 1);
 }
