@@ -85,6 +85,75 @@ pub enum Source {
     Refund(Id<Refund>),
 }
 
+/// The balance, by currency.
+///
+/// # Errors
+/// What the statement reports.
+pub fn balance(connection: &mut PgConnection, cause: &Cause) -> Result<Value, Error> {
+    let mut sums = queries::sums(connection, cause.account)?;
+    if sums.is_empty() {
+        sums.push((Currency::parse("usd").expect("a currency of ISO 4217"), 0));
+    }
+    let part = |settled: bool| -> Vec<Value> {
+        let amounts = sums.iter().map(|(currency, sum)| {
+            let amount = if settled { *sum } else { 0 };
+            json!({ "amount": amount, "currency": currency, "source_types": { "card": amount } })
+        });
+        amounts.collect()
+    };
+    Ok(json!({ "object": "balance", "available": part(true), "livemode": false, "pending": part(false) }))
+}
+
+/// A row by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<BalanceTransaction, Error> {
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+}
+
+/// A page of the ledger, the newest first.
+///
+/// # Errors
+/// The cursor names no row, or the filter no source.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<BalanceTransaction>>,
+    filter: &Filter,
+) -> Result<Page<BalanceTransaction>, Error> {
+    if let Some(id) = cursor {
+        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
+    }
+    match filter.source {
+        None => {}
+        Some(Source::Charge(id)) => charges::known(connection, cause, id, "source")?,
+        Some(Source::Refund(id)) => refunds::known(connection, cause, id, "source")?,
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// The shapes of these rows.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(BalanceTransaction::shape).collect())
+}
+
+/// What disputes moved of these charges, in order.
+///
+/// # Errors
+/// What the statement reports.
+pub fn of_disputed(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    charges: &[Id<Charge>],
+) -> QueryResult<Vec<BalanceTransaction>> {
+    queries::of_disputed(connection, account, charges)
+}
+
 /// The row of a capture: money in.
 pub fn money_in(
     cause: &Cause,
@@ -149,75 +218,6 @@ pub fn disputed(cause: &Cause, dispute: &Dispute) -> BalanceTransaction {
 /// The row of a dispute that was won: money given back.
 pub fn reinstated(cause: &Cause, dispute: &Dispute) -> BalanceTransaction {
     BalanceTransaction { kind: Movement::DisputeReversal, amount: dispute.amount, ..disputed(cause, dispute) }
-}
-
-/// A row by its id.
-///
-/// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<BalanceTransaction, Error> {
-    ids::in_path(id, |id| queries::find(connection, cause.account, id))
-}
-
-/// A page of the ledger, the newest first.
-///
-/// # Errors
-/// The cursor names no row, or the filter no source.
-pub fn list(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    page: &PageRequest,
-    cursor: Option<Id<BalanceTransaction>>,
-    filter: &Filter,
-) -> Result<Page<BalanceTransaction>, Error> {
-    if let Some(id) = cursor {
-        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
-    }
-    match filter.source {
-        None => {}
-        Some(Source::Charge(id)) => charges::known(connection, cause, id, "source")?,
-        Some(Source::Refund(id)) => refunds::known(connection, cause, id, "source")?,
-    }
-    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
-}
-
-/// What disputes moved of these charges, in order.
-///
-/// # Errors
-/// What the statement reports.
-pub fn of_disputed(
-    connection: &mut PgConnection,
-    account: Id<Account>,
-    charges: &[Id<Charge>],
-) -> QueryResult<Vec<BalanceTransaction>> {
-    queries::of_disputed(connection, account, charges)
-}
-
-/// The balance, by currency.
-///
-/// # Errors
-/// What the statement reports.
-pub fn balance(connection: &mut PgConnection, cause: &Cause) -> Result<Value, Error> {
-    let mut sums = queries::sums(connection, cause.account)?;
-    if sums.is_empty() {
-        sums.push((Currency::parse("usd").expect("a currency of ISO 4217"), 0));
-    }
-    let part = |settled: bool| -> Vec<Value> {
-        let amounts = sums.iter().map(|(currency, sum)| {
-            let amount = if settled { *sum } else { 0 };
-            json!({ "amount": amount, "currency": currency, "source_types": { "card": amount } })
-        });
-        amounts.collect()
-    };
-    Ok(json!({ "object": "balance", "available": part(true), "livemode": false, "pending": part(false) }))
-}
-
-/// The shapes of these rows.
-///
-/// # Errors
-/// What the statement reports.
-pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
-    Ok(queries::find_all(connection, account, ids)?.iter().map(BalanceTransaction::shape).collect())
 }
 
 impl Movement {

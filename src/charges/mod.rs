@@ -160,25 +160,150 @@ pub fn create(
     Ok((charge, shape))
 }
 
-/// What comes before the call of the network: the card is found or kept, and the charge is whole but for its
-/// outcome.
-fn prepare(
+/// A charge by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+}
+
+/// Changes what may change of a charge; never money.
+///
+/// # Errors
+/// [`Error::NotFound`], metadata beyond the limits, or a customer where there is one.
+pub fn update(
     connection: &mut PgConnection,
     cause: &Cause,
-    create: CreateCharge,
-) -> Result<(Charge, PaymentMethod), Error> {
-    let card = card_to_charge(connection, cause, create.source, create.customer)?;
-    let charge = Charge {
-        customer_id: create.customer,
-        description: create.description,
-        metadata: create.metadata,
-        receipt_email: create.receipt_email.map(|Email(email)| email),
-        shipping: create.shipping,
-        statement_descriptor: create.statement_descriptor,
-        statement_descriptor_suffix: create.statement_descriptor_suffix,
-        ..draft(cause, create.amount, create.currency, &card)
+    id: &str,
+    update: UpdateCharge,
+) -> Result<Charge, Error> {
+    // Ends the race of two updates: the second merges its metadata into what the first one left.
+    let charge = lock(connection, cause, id)?;
+    let customer_id = match (update.customer, charge.customer_id) {
+        (None, customer) => customer,
+        (Some(new), Some(old)) if new == old => Some(old),
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid(
+                "customer",
+                "This charge has a customer already, which cannot change.",
+            ));
+        }
+        (Some(new), None) => Some(customers::active(connection, cause, new, "customer")?.id),
     };
-    Ok((charge, card))
+    let charge = Charge {
+        customer_id,
+        description: update.description.applied_to(charge.description),
+        metadata: patch_metadata(&charge.metadata, &update.metadata)?,
+        receipt_email: update.receipt_email.map(|Email(email)| email).applied_to(charge.receipt_email),
+        shipping: update.shipping.applied_to(charge.shipping),
+        user_report: update.user_report.unwrap_or(Update::Keep).applied_to(charge.user_report),
+        ..charge
+    };
+    queries::update_details(connection, cause, &charge)?;
+    Ok(charge)
+}
+
+/// Captures an authorised charge, all of it or a part; the rest of the hold is released.
+///
+/// # Errors
+/// [`Error::NotFound`]; a charge that is captured, failed or expired; more than was authorised.
+pub fn capture(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    capture: CaptureCharge,
+) -> Result<Charge, Error> {
+    // Ends the race of two captures: the second waits here, and then finds the charge captured.
+    let charge = lock(connection, cause, id)?;
+    if let Some(intent) = charge.payment_intent_id {
+        return Err(Error::NotAllowedNow {
+            code: None,
+            message: format!(
+                "Charge {} belongs to a payment intent. Capture that: POST /v1/payment_intents/{intent}/capture.",
+                charge.id
+            ),
+            param: None,
+        });
+    }
+    charge.check_capturable(cause)?;
+    let amount = capture.amount.map(|minor| params::part(minor, charge.currency, "amount")).transpose()?;
+    let charge = Charge {
+        receipt_email: capture.receipt_email.map(|Email(email)| email).or(charge.receipt_email),
+        statement_descriptor: capture.statement_descriptor.or(charge.statement_descriptor),
+        statement_descriptor_suffix: capture
+            .statement_descriptor_suffix
+            .or(charge.statement_descriptor_suffix),
+        ..charge
+    };
+    let (charge, movement) = charge.captured(cause, amount, "amount")?;
+    queries::update_captured(connection, cause, &charge, &movement)?;
+    simulation::will_speak_of_charge(connection, cause, &charge)?;
+    Ok(charge)
+}
+
+/// A page of charges, the newest first.
+///
+/// # Errors
+/// The cursor names no charge, or a filter nothing.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<Charge>>,
+    filter: &Filter,
+) -> Result<Page<Charge>, Error> {
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
+    }
+    if let Some(customer) = filter.customer {
+        customers::known(connection, cause, customer, "customer")?;
+    }
+    if let Some(intent) = filter.payment_intent {
+        payment_intents::known(connection, cause, intent, "payment_intent")?;
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// The shapes of these charges.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(Charge::shape).collect())
+}
+
+/// That `param` names a charge.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Charge>, param: &str) -> Result<(), Error> {
+    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
+}
+
+/// Locks the row that guards the money of a charge, as `param` names it, and reads it.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn locked(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Charge>,
+    param: &str,
+) -> Result<Charge, Error> {
+    ids::in_parameter(id, param, |id| queries::lock(connection, cause.account, id))
+}
+
+/// Locks the charge of a payment intent, whose row was locked before, and reads it.
+///
+/// # Errors
+/// [`Error::Internal`] if there is none.
+pub fn lock_of_intent(connection: &mut PgConnection, intent: &PaymentIntent) -> Result<Charge, Error> {
+    let found = match intent.latest_charge_id {
+        Some(id) => queries::lock(connection, intent.account_id, id)?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::Internal(format!("{} holds money without a charge", intent.id)))
 }
 
 /// The attempt to keep a payment intent: built, and written by the intent in one statement with itself.
@@ -203,6 +328,41 @@ pub fn attempt(
     };
     let outcome = card_network::authorise(method.test_card()?);
     conclude(cause, charge, outcome, intent.captures_at_once())
+}
+
+/// Lets go what was held for longer than a hold lasts, one charge that belongs to no intent; `None`: there is none.
+///
+/// # Errors
+/// What the statements report.
+pub fn expire_one(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<Option<Id<Charge>>, Error> {
+    let Some(charge) = queries::lock_expired(connection, now - Duration::days(HOLD_DAYS))? else {
+        return Ok(None);
+    };
+    let cause = Cause::of_the_service(charge.account_id, now);
+    let charge = charge.released();
+    queries::update_released(connection, &cause, &charge)?;
+    Ok(Some(charge.id))
+}
+
+/// What comes before the call of the network: the card is found or kept, and the charge is whole but for its
+/// outcome.
+fn prepare(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    create: CreateCharge,
+) -> Result<(Charge, PaymentMethod), Error> {
+    let card = card_to_charge(connection, cause, create.source, create.customer)?;
+    let charge = Charge {
+        customer_id: create.customer,
+        description: create.description,
+        metadata: create.metadata,
+        receipt_email: create.receipt_email.map(|Email(email)| email),
+        shipping: create.shipping,
+        statement_descriptor: create.statement_descriptor,
+        statement_descriptor_suffix: create.statement_descriptor_suffix,
+        ..draft(cause, create.amount, create.currency, &card)
+    };
+    Ok((charge, card))
 }
 
 /// A charge of this card of which nothing else is known.
@@ -291,166 +451,6 @@ fn card_to_charge(
         })?,
     };
     payment_methods::kept_by(connection, cause, customer.id, card, "source")
-}
-
-/// Captures an authorised charge, all of it or a part; the rest of the hold is released.
-///
-/// # Errors
-/// [`Error::NotFound`]; a charge that is captured, failed or expired; more than was authorised.
-pub fn capture(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    id: &str,
-    capture: CaptureCharge,
-) -> Result<Charge, Error> {
-    // Ends the race of two captures: the second waits here, and then finds the charge captured.
-    let charge = lock(connection, cause, id)?;
-    if let Some(intent) = charge.payment_intent_id {
-        return Err(Error::NotAllowedNow {
-            code: None,
-            message: format!(
-                "Charge {} belongs to a payment intent. Capture that: POST /v1/payment_intents/{intent}/capture.",
-                charge.id
-            ),
-            param: None,
-        });
-    }
-    charge.check_capturable(cause)?;
-    let amount = capture.amount.map(|minor| params::part(minor, charge.currency, "amount")).transpose()?;
-    let charge = Charge {
-        receipt_email: capture.receipt_email.map(|Email(email)| email).or(charge.receipt_email),
-        statement_descriptor: capture.statement_descriptor.or(charge.statement_descriptor),
-        statement_descriptor_suffix: capture
-            .statement_descriptor_suffix
-            .or(charge.statement_descriptor_suffix),
-        ..charge
-    };
-    let (charge, movement) = charge.captured(cause, amount, "amount")?;
-    queries::update_captured(connection, cause, &charge, &movement)?;
-    simulation::will_speak_of_charge(connection, cause, &charge)?;
-    Ok(charge)
-}
-
-/// Changes what may change of a charge; never money.
-///
-/// # Errors
-/// [`Error::NotFound`], metadata beyond the limits, or a customer where there is one.
-pub fn update(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    id: &str,
-    update: UpdateCharge,
-) -> Result<Charge, Error> {
-    // Ends the race of two updates: the second merges its metadata into what the first one left.
-    let charge = lock(connection, cause, id)?;
-    let customer_id = match (update.customer, charge.customer_id) {
-        (None, customer) => customer,
-        (Some(new), Some(old)) if new == old => Some(old),
-        (Some(_), Some(_)) => {
-            return Err(Error::invalid(
-                "customer",
-                "This charge has a customer already, which cannot change.",
-            ));
-        }
-        (Some(new), None) => Some(customers::active(connection, cause, new, "customer")?.id),
-    };
-    let charge = Charge {
-        customer_id,
-        description: update.description.applied_to(charge.description),
-        metadata: patch_metadata(&charge.metadata, &update.metadata)?,
-        receipt_email: update.receipt_email.map(|Email(email)| email).applied_to(charge.receipt_email),
-        shipping: update.shipping.applied_to(charge.shipping),
-        user_report: update.user_report.unwrap_or(Update::Keep).applied_to(charge.user_report),
-        ..charge
-    };
-    queries::update_details(connection, cause, &charge)?;
-    Ok(charge)
-}
-
-/// A charge by its id.
-///
-/// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Charge, Error> {
-    ids::in_path(id, |id| queries::find(connection, cause.account, id))
-}
-
-/// That `param` names a charge.
-///
-/// # Errors
-/// [`Error::ReferenceNotFound`].
-pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Charge>, param: &str) -> Result<(), Error> {
-    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
-}
-
-/// A page of charges, the newest first.
-///
-/// # Errors
-/// The cursor names no charge, or a filter nothing.
-pub fn list(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    page: &PageRequest,
-    cursor: Option<Id<Charge>>,
-    filter: &Filter,
-) -> Result<Page<Charge>, Error> {
-    if let Some(id) = cursor {
-        known(connection, cause, id, page.cursor_name())?;
-    }
-    if let Some(customer) = filter.customer {
-        customers::known(connection, cause, customer, "customer")?;
-    }
-    if let Some(intent) = filter.payment_intent {
-        payment_intents::known(connection, cause, intent, "payment_intent")?;
-    }
-    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
-}
-
-/// The shapes of these charges.
-///
-/// # Errors
-/// What the statement reports.
-pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
-    Ok(queries::find_all(connection, account, ids)?.iter().map(Charge::shape).collect())
-}
-
-/// Locks the row that guards the money of a charge, as `param` names it, and reads it.
-///
-/// # Errors
-/// [`Error::ReferenceNotFound`].
-pub fn locked(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    id: Id<Charge>,
-    param: &str,
-) -> Result<Charge, Error> {
-    ids::in_parameter(id, param, |id| queries::lock(connection, cause.account, id))
-}
-
-/// Locks the charge of a payment intent, whose row was locked before, and reads it.
-///
-/// # Errors
-/// [`Error::Internal`] if there is none.
-pub fn lock_of_intent(connection: &mut PgConnection, intent: &PaymentIntent) -> Result<Charge, Error> {
-    let found = match intent.latest_charge_id {
-        Some(id) => queries::lock(connection, intent.account_id, id)?,
-        None => None,
-    };
-    found.ok_or_else(|| Error::Internal(format!("{} holds money without a charge", intent.id)))
-}
-
-/// Lets go what was held for longer than a hold lasts, one charge that belongs to no intent; `None`: there is none.
-///
-/// # Errors
-/// What the statements report.
-pub fn expire_one(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<Option<Id<Charge>>, Error> {
-    let Some(charge) = queries::lock_expired(connection, now - Duration::days(HOLD_DAYS))? else {
-        return Ok(None);
-    };
-    let cause = Cause::of_the_service(charge.account_id, now);
-    let charge = charge.released();
-    queries::update_released(connection, &cause, &charge)?;
-    Ok(Some(charge.id))
 }
 
 /// Locks the row that guards the money of a charge, and reads it.

@@ -113,6 +113,14 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, details: Details) ->
     Ok(customer)
 }
 
+/// A customer, deleted or not.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+}
+
 /// Changes a customer.
 ///
 /// # Errors
@@ -152,67 +160,6 @@ pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<
     Ok(customer)
 }
 
-/// Makes sure that a payment method which is about to be detached is no default of its customer.
-///
-/// # Errors
-/// What the statements report.
-pub fn forget_default(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    customer: Id<Customer>,
-    method: Id<PaymentMethod>,
-) -> Result<(), Error> {
-    let Some(mut customer) = queries::lock(connection, cause.account, customer)? else { return Ok(()) };
-    let defaults = [&mut customer.default_source_id, &mut customer.default_payment_method_id];
-    let mut changed = false;
-    for default in defaults {
-        changed |= default.take_if(|default| *default == method).is_some();
-    }
-    if changed {
-        // Of a customer who is deleted there is nothing more to tell.
-        let event = customer.deleted_at.is_none().then_some("customer.updated");
-        queries::update(connection, cause, &customer, event)?;
-    }
-    Ok(())
-}
-
-/// A customer, deleted or not.
-///
-/// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
-    ids::in_path(id, |id| queries::find(connection, cause.account, id))
-}
-
-/// A customer that can be charged, as `param` names it.
-///
-/// # Errors
-/// [`Error::ReferenceNotFound`], also if it is deleted.
-pub fn active(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    id: Id<Customer>,
-    param: &str,
-) -> Result<Customer, Error> {
-    ids::in_parameter(id, param, |id| {
-        let found = queries::find(connection, cause.account, id)?;
-        Ok(found.filter(|customer| customer.deleted_at.is_none()))
-    })
-}
-
-/// That `param` names a customer, deleted or not.
-///
-/// # Errors
-/// [`Error::ReferenceNotFound`].
-pub fn known(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    id: Id<Customer>,
-    param: &str,
-) -> Result<(), Error> {
-    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
-}
-
 /// A page of customers that are not deleted, the newest first.
 ///
 /// # Errors
@@ -236,6 +183,59 @@ pub fn list(
 /// What the statement reports.
 pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
     Ok(queries::find_all(connection, account, ids)?.iter().map(Customer::shape).collect())
+}
+
+/// That `param` names a customer, deleted or not.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Customer>,
+    param: &str,
+) -> Result<(), Error> {
+    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
+}
+
+/// A customer that can be charged, as `param` names it.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`], also if it is deleted.
+pub fn active(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<Customer>,
+    param: &str,
+) -> Result<Customer, Error> {
+    ids::in_parameter(id, param, |id| {
+        let found = queries::find(connection, cause.account, id)?;
+        Ok(found.filter(|customer| customer.deleted_at.is_none()))
+    })
+}
+
+/// Makes sure that a payment method which is about to be detached is no default of its customer.
+///
+/// # Errors
+/// What the statements report.
+pub fn forget_default(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    customer: Id<Customer>,
+    method: Id<PaymentMethod>,
+) -> Result<(), Error> {
+    let Some(mut customer) = queries::lock(connection, cause.account, customer)? else { return Ok(()) };
+    let defaults = [&mut customer.default_source_id, &mut customer.default_payment_method_id];
+    let mut changed = false;
+    for default in defaults {
+        changed |= default.take_if(|default| *default == method).is_some();
+    }
+    if changed {
+        // Of a customer who is deleted there is nothing more to tell.
+        let event = customer.deleted_at.is_none().then_some("customer.updated");
+        queries::update(connection, cause, &customer, event)?;
+    }
+    Ok(())
 }
 
 /// Ends the race of two changes: the second waits, and begins from what the first one left.

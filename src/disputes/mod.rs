@@ -164,58 +164,12 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
     Ok(dispute)
 }
 
-/// Closes the dispute that the network speaks of; opens it first, should that news be late. One that is closed stays
-/// as it is.
+/// A dispute by its id.
 ///
 /// # Errors
-/// What [`open`] refuses, or the charge is disputed under another name.
-pub fn close_by_network(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    claim: Claim,
-    verdict: Verdict,
-) -> Result<Dispute, Error> {
-    let named = claim.dispute;
-    let opened = open(connection, cause, claim)?;
-    if opened.id != named {
-        return Err(Error::invalid(
-            "data[dispute]",
-            format!("Charge {} is disputed as {}, and not as {named}.", opened.charge_id, opened.id),
-        ));
-    }
-    let dispute = queries::lock(connection, cause.account, opened.id)?
-        .ok_or_else(|| Error::Internal(format!("{} is gone", opened.id)))?;
-    close_with(connection, cause, dispute, verdict)
-}
-
-/// Gives a dispute up.
-///
-/// # Errors
-/// [`Error::NotFound`], or it is closed already.
-pub fn close(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
-    let dispute = lock(connection, cause, id)?;
-    dispute.check_open()?;
-    close_with(connection, cause, dispute, Verdict::Lost)
-}
-
-fn close_with(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    dispute: Dispute,
-    verdict: Verdict,
-) -> Result<Dispute, Error> {
-    if !dispute.is_open() {
-        return Ok(dispute);
-    }
-    let (status, gives_back) = match verdict {
-        _ if dispute.is_inquiry() => (Status::WarningClosed, false),
-        Verdict::Won => (Status::Won, true),
-        Verdict::Lost => (Status::Lost, false),
-    };
-    let dispute = Dispute { status, ..dispute };
-    let reinstated = gives_back.then(|| balance::reinstated(cause, &dispute));
-    queries::close(connection, cause, &dispute, reinstated.as_ref())?;
-    Ok(dispute)
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
 }
 
 /// Keeps evidence, and submits it. The simulated issuer decides by the text: `winning_evidence` wins,
@@ -253,12 +207,38 @@ pub fn update(
     Ok(dispute)
 }
 
-/// A dispute by its id.
+/// Gives a dispute up.
 ///
 /// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
-    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+/// [`Error::NotFound`], or it is closed already.
+pub fn close(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {
+    let dispute = lock(connection, cause, id)?;
+    dispute.check_open()?;
+    close_with(connection, cause, dispute, Verdict::Lost)
+}
+
+/// Closes the dispute that the network speaks of; opens it first, should that news be late. One that is closed stays
+/// as it is.
+///
+/// # Errors
+/// What [`open`] refuses, or the charge is disputed under another name.
+pub fn close_by_network(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    claim: Claim,
+    verdict: Verdict,
+) -> Result<Dispute, Error> {
+    let named = claim.dispute;
+    let opened = open(connection, cause, claim)?;
+    if opened.id != named {
+        return Err(Error::invalid(
+            "data[dispute]",
+            format!("Charge {} is disputed as {}, and not as {named}.", opened.charge_id, opened.id),
+        ));
+    }
+    let dispute = queries::lock(connection, cause.account, opened.id)?
+        .ok_or_else(|| Error::Internal(format!("{} is gone", opened.id)))?;
+    close_with(connection, cause, dispute, verdict)
 }
 
 /// A page of disputes, the newest first.
@@ -284,15 +264,6 @@ pub fn list(
     Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
 
-/// Whether a dispute has taken the money of a charge, so that it cannot be refunded too.
-///
-/// # Errors
-/// What the statement reports.
-pub fn has_taken(connection: &mut PgConnection, charge: &Charge) -> QueryResult<bool> {
-    let dispute = queries::find_by_charge(connection, charge.account_id, charge.id)?;
-    Ok(dispute.is_some_and(|dispute| !dispute.is_refundable()))
-}
-
 /// The shapes of these disputes, with their rows of the ledger.
 ///
 /// # Errors
@@ -305,6 +276,35 @@ pub fn shapes(
     let charges: Vec<Id<Charge>> = disputes.iter().map(|dispute| dispute.charge_id).collect();
     let ledger = balance::of_disputed(connection, account, &charges)?;
     Ok(disputes.iter().map(|dispute| dispute.shape(&ledger)).collect())
+}
+
+/// Whether a dispute has taken the money of a charge, so that it cannot be refunded too.
+///
+/// # Errors
+/// What the statement reports.
+pub fn has_taken(connection: &mut PgConnection, charge: &Charge) -> QueryResult<bool> {
+    let dispute = queries::find_by_charge(connection, charge.account_id, charge.id)?;
+    Ok(dispute.is_some_and(|dispute| !dispute.is_refundable()))
+}
+
+fn close_with(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    dispute: Dispute,
+    verdict: Verdict,
+) -> Result<Dispute, Error> {
+    if !dispute.is_open() {
+        return Ok(dispute);
+    }
+    let (status, gives_back) = match verdict {
+        _ if dispute.is_inquiry() => (Status::WarningClosed, false),
+        Verdict::Won => (Status::Won, true),
+        Verdict::Lost => (Status::Lost, false),
+    };
+    let dispute = Dispute { status, ..dispute };
+    let reinstated = gives_back.then(|| balance::reinstated(cause, &dispute));
+    queries::close(connection, cause, &dispute, reinstated.as_ref())?;
+    Ok(dispute)
 }
 
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Dispute, Error> {

@@ -37,6 +37,9 @@ use details::change;
 pub use details::{Details, Method};
 pub use status::{Call, Status};
 
+const WITHOUT_METHOD: &str = "You cannot confirm this PaymentIntent because it's missing a payment method. Update the \
+     PaymentIntent with a payment method, or name one when you confirm it.";
+
 /// A payment intent. Amounts are in minor units of its currency.
 #[derive(Debug, Clone, Queryable, Selectable, Insertable)]
 #[diesel(table_name = payment_intents, check_for_backend(Pg), treat_none_as_default_value = false)]
@@ -86,9 +89,6 @@ pub struct CreateIntent {
     pub confirm: Option<Confirmation>,
 }
 
-const WITHOUT_METHOD: &str = "You cannot confirm this PaymentIntent because it's missing a payment method. Update the \
-     PaymentIntent with a payment method, or name one when you confirm it.";
-
 /// What an update says beyond the details.
 pub struct UpdateIntent {
     pub amount: Option<i64>,
@@ -121,26 +121,6 @@ pub struct CaptureIntent {
 #[derive(Debug, Default)]
 pub struct Filter {
     pub customer: Option<Id<Customer>>,
-}
-
-/// A page of payment intents, the newest first.
-///
-/// # Errors
-/// The cursor names no intent, or the filter no customer.
-pub fn list(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    page: &PageRequest,
-    cursor: Option<Id<PaymentIntent>>,
-    filter: &Filter,
-) -> Result<Page<PaymentIntent>, Error> {
-    if let Some(id) = cursor {
-        known(connection, cause, id, page.cursor_name())?;
-    }
-    if let Some(customer) = filter.customer {
-        customers::known(connection, cause, customer, "customer")?;
-    }
-    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
 }
 
 /// Makes a payment intent, and confirms it if that is asked for too.
@@ -298,22 +278,45 @@ pub fn cancel(
     Ok(intent)
 }
 
-/// Cancels one intent whose hold has lasted longer than holds do; `None`: there is none. One that is just being
-/// captured is left alone.
+/// A page of payment intents, the newest first.
 ///
 /// # Errors
-/// What the statements report.
-pub fn expire_one(
+/// The cursor names no intent, or the filter no customer.
+pub fn list(
     connection: &mut PgConnection,
-    now: DateTime<Utc>,
-) -> Result<Option<Id<PaymentIntent>>, Error> {
-    let before = now - Duration::days(HOLD_DAYS);
-    let Some(intent) = queries::lock_expired(connection, before)? else { return Ok(None) };
-    let cause = Cause::of_the_service(intent.account_id, now);
-    let charge = charges::lock_of_intent(connection, &intent)?.released();
-    let intent = intent.canceled(now, Some("automatic".to_owned()));
-    queries::update_released(connection, &cause, &intent, &charge, &["charge.expired"])?;
-    Ok(Some(intent.id))
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<PaymentIntent>>,
+    filter: &Filter,
+) -> Result<Page<PaymentIntent>, Error> {
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
+    }
+    if let Some(customer) = filter.customer {
+        customers::known(connection, cause, customer, "customer")?;
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// The shapes of these payment intents.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentIntent::shape).collect())
+}
+
+/// That `param` names a payment intent.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: Id<PaymentIntent>,
+    param: &str,
+) -> Result<(), Error> {
+    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
 }
 
 /// The charge that kept this intent, for a refund.
@@ -333,25 +336,22 @@ pub fn charge_to_refund(
     })
 }
 
-/// That `param` names a payment intent.
+/// Cancels one intent whose hold has lasted longer than holds do; `None`: there is none. One that is just being
+/// captured is left alone.
 ///
 /// # Errors
-/// [`Error::ReferenceNotFound`].
-pub fn known(
+/// What the statements report.
+pub fn expire_one(
     connection: &mut PgConnection,
-    cause: &Cause,
-    id: Id<PaymentIntent>,
-    param: &str,
-) -> Result<(), Error> {
-    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
-}
-
-/// The shapes of these payment intents.
-///
-/// # Errors
-/// What the statement reports.
-pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
-    Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentIntent::shape).collect())
+    now: DateTime<Utc>,
+) -> Result<Option<Id<PaymentIntent>>, Error> {
+    let before = now - Duration::days(HOLD_DAYS);
+    let Some(intent) = queries::lock_expired(connection, before)? else { return Ok(None) };
+    let cause = Cause::of_the_service(intent.account_id, now);
+    let charge = charges::lock_of_intent(connection, &intent)?.released();
+    let intent = intent.canceled(now, Some("automatic".to_owned()));
+    queries::update_released(connection, &cause, &intent, &charge, &["charge.expired"])?;
+    Ok(Some(intent.id))
 }
 
 fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentIntent, Error> {

@@ -126,6 +126,125 @@ pub fn create(
     Ok(method)
 }
 
+/// A payment method by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
+    ids::in_path_read(id, parse_id(id), |id| queries::find(connection, cause.account, id))
+}
+
+/// Changes what may change of a payment method.
+///
+/// # Errors
+/// [`Error::NotFound`], an expiry that is past, or metadata beyond the limits.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    update: UpdatePaymentMethod,
+) -> Result<PaymentMethod, Error> {
+    // Ends the race of two updates: the second merges its metadata into what the first one left.
+    let method = lock(connection, cause, id)?;
+    let month = update.expiry_month.unwrap_or(i64::from(method.expiry_month));
+    let year = card_network::full_year(update.expiry_year.unwrap_or(i64::from(method.expiry_year)));
+    if update.expiry_month.is_some() || update.expiry_year.is_some() {
+        card_network::check_expiry(month, year, cause.now).map_err(Error::CardRefused)?;
+    }
+    let method = PaymentMethod {
+        expiry_month: i16::try_from(month).unwrap_or(method.expiry_month),
+        expiry_year: i16::try_from(year).unwrap_or(method.expiry_year),
+        billing_details: update.billing_details.applied_to(method.billing_details),
+        metadata: patch_metadata(&method.metadata, &update.metadata)?,
+        ..method
+    };
+    queries::update(connection, cause, &method, "payment_method.updated")?;
+    Ok(method)
+}
+
+/// Gives a payment method to a customer, who can then be charged by it again.
+///
+/// # Errors
+/// [`Error::NotFound`]; a method of another customer, or one that was given up; a card that always declines.
+pub fn attach(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    named: &str,
+    customer: Id<Customer>,
+) -> Result<PaymentMethod, Error> {
+    let customer = customers::active(connection, cause, customer, "customer")?;
+    let method = match test_method(named) {
+        Some(card) => create_from_card(connection, cause, NewCard::Named(card))?,
+        None => retrieve(connection, cause, named)?,
+    };
+    give(connection, cause, method, customer.id)
+}
+
+/// Takes a payment method from its customer, for good.
+///
+/// # Errors
+/// [`Error::NotFound`], or it is no customer's.
+pub fn detach(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
+    let not_attached = || {
+        Error::not_allowed(
+            "payment_method_unexpected_state",
+            "The payment method you provided is not attached to a customer so detachment is impossible.",
+        )
+    };
+    let found = retrieve(connection, cause, id)?;
+    let customer = found.customer_id.ok_or_else(not_attached)?;
+    // The customer is locked before the method, as everywhere: it may have this one as a default.
+    customers::forget_default(connection, cause, customer, found.id)?;
+    // Ends the race of two detachments: the second waits, and then finds it no customer's.
+    let method = lock(connection, cause, id)?;
+    if method.customer_id != Some(customer) {
+        return Err(not_attached());
+    }
+    let method = PaymentMethod { customer_id: None, detached_at: Some(cause.now), ..method };
+    queries::update(connection, cause, &method, "payment_method.detached")?;
+    Ok(method)
+}
+
+/// A page of payment methods, the newest first; of one customer, or of all.
+///
+/// # Errors
+/// The cursor names no payment method, or `customer` no customer.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<PaymentMethod>>,
+    customer: Option<Id<Customer>>,
+) -> Result<Page<PaymentMethod>, Error> {
+    if let Some(id) = cursor {
+        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
+    }
+    if let Some(customer) = customer {
+        customers::known(connection, cause, customer, "customer")?;
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, customer)?))
+}
+
+/// The shapes of these payment methods.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentMethod::shape).collect())
+}
+
+/// The shapes of these payment methods as sources.
+///
+/// # Errors
+/// What the statement reports.
+pub fn source_shapes(
+    connection: &mut PgConnection,
+    account: Id<Account>,
+    ids: &[Uuid],
+) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentMethod::source_shape).collect())
+}
+
 /// Keeps a card that came along with another request, for whoever has it at hand. It has no event of its own.
 ///
 /// # Errors
@@ -185,24 +304,6 @@ pub fn kept_by<Name: Kind>(
     })
 }
 
-/// Gives a payment method to a customer, who can then be charged by it again.
-///
-/// # Errors
-/// [`Error::NotFound`]; a method of another customer, or one that was given up; a card that always declines.
-pub fn attach(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    named: &str,
-    customer: Id<Customer>,
-) -> Result<PaymentMethod, Error> {
-    let customer = customers::active(connection, cause, customer, "customer")?;
-    let method = match test_method(named) {
-        Some(card) => create_from_card(connection, cause, NewCard::Named(card))?,
-        None => retrieve(connection, cause, named)?,
-    };
-    give(connection, cause, method, customer.id)
-}
-
 /// Gives `method` to `customer`.
 ///
 /// # Errors
@@ -235,112 +336,6 @@ pub fn give(
     Ok(method)
 }
 
-/// Takes a payment method from its customer, for good.
-///
-/// # Errors
-/// [`Error::NotFound`], or it is no customer's.
-pub fn detach(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
-    let not_attached = || {
-        Error::not_allowed(
-            "payment_method_unexpected_state",
-            "The payment method you provided is not attached to a customer so detachment is impossible.",
-        )
-    };
-    let found = retrieve(connection, cause, id)?;
-    let customer = found.customer_id.ok_or_else(not_attached)?;
-    // The customer is locked before the method, as everywhere: it may have this one as a default.
-    customers::forget_default(connection, cause, customer, found.id)?;
-    // Ends the race of two detachments: the second waits, and then finds it no customer's.
-    let method = lock(connection, cause, id)?;
-    if method.customer_id != Some(customer) {
-        return Err(not_attached());
-    }
-    let method = PaymentMethod { customer_id: None, detached_at: Some(cause.now), ..method };
-    queries::update(connection, cause, &method, "payment_method.detached")?;
-    Ok(method)
-}
-
-/// Changes what may change of a payment method.
-///
-/// # Errors
-/// [`Error::NotFound`], an expiry that is past, or metadata beyond the limits.
-pub fn update(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    id: &str,
-    update: UpdatePaymentMethod,
-) -> Result<PaymentMethod, Error> {
-    // Ends the race of two updates: the second merges its metadata into what the first one left.
-    let method = lock(connection, cause, id)?;
-    let month = update.expiry_month.unwrap_or(i64::from(method.expiry_month));
-    let year = card_network::full_year(update.expiry_year.unwrap_or(i64::from(method.expiry_year)));
-    if update.expiry_month.is_some() || update.expiry_year.is_some() {
-        card_network::check_expiry(month, year, cause.now).map_err(Error::CardRefused)?;
-    }
-    let method = PaymentMethod {
-        expiry_month: i16::try_from(month).unwrap_or(method.expiry_month),
-        expiry_year: i16::try_from(year).unwrap_or(method.expiry_year),
-        billing_details: update.billing_details.applied_to(method.billing_details),
-        metadata: patch_metadata(&method.metadata, &update.metadata)?,
-        ..method
-    };
-    queries::update(connection, cause, &method, "payment_method.updated")?;
-    Ok(method)
-}
-
-/// A payment method by its id.
-///
-/// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
-    ids::in_path_read(id, parse_id(id), |id| queries::find(connection, cause.account, id))
-}
-
-/// A page of payment methods, the newest first; of one customer, or of all.
-///
-/// # Errors
-/// The cursor names no payment method, or `customer` no customer.
-pub fn list(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    page: &PageRequest,
-    cursor: Option<Id<PaymentMethod>>,
-    customer: Option<Id<Customer>>,
-) -> Result<Page<PaymentMethod>, Error> {
-    if let Some(id) = cursor {
-        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
-    }
-    if let Some(customer) = customer {
-        customers::known(connection, cause, customer, "customer")?;
-    }
-    Ok(page.page(queries::list(connection, cause.account, page, customer)?))
-}
-
-/// The shapes of these payment methods.
-///
-/// # Errors
-/// What the statement reports.
-pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
-    Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentMethod::shape).collect())
-}
-
-/// The shapes of these payment methods as sources.
-///
-/// # Errors
-/// What the statement reports.
-pub fn source_shapes(
-    connection: &mut PgConnection,
-    account: Id<Account>,
-    ids: &[Uuid],
-) -> QueryResult<Vec<Value>> {
-    Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentMethod::source_shape).collect())
-}
-
-/// Locks a payment method, and reads it.
-fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
-    ids::in_path_read(id, parse_id(id), |id| queries::lock(connection, cause.account, id))
-}
-
 /// Either name of a payment method.
 pub fn parse_id(text: &str) -> Option<Id<PaymentMethod>> {
     Id::parse(text).or_else(|| Id::<Card>::parse(text).map(Id::renamed))
@@ -349,6 +344,11 @@ pub fn parse_id(text: &str) -> Option<Id<PaymentMethod>> {
 /// The card of `pm_card_NAME`.
 pub fn test_method(text: &str) -> Option<&'static TestCard> {
     text.strip_prefix("pm_card_").and_then(card_network::by_name)
+}
+
+/// Locks a payment method, and reads it.
+fn lock(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentMethod, Error> {
+    ids::in_path_read(id, parse_id(id), |id| queries::lock(connection, cause.account, id))
 }
 
 fn build(cause: &Cause, card: NewCard) -> Result<PaymentMethod, Error> {

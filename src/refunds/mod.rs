@@ -135,6 +135,31 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
     Ok(refund)
 }
 
+/// A refund by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Refund, Error> {
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+}
+
+/// Changes the metadata of a refund.
+///
+/// # Errors
+/// [`Error::NotFound`], or metadata beyond the limits.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    metadata: &MetadataPatch,
+) -> Result<Refund, Error> {
+    // Ends the race of two updates: the second merges its metadata into what the first one left.
+    let refund = ids::in_path(id, |id| queries::lock(connection, cause.account, id))?;
+    let refund = Refund { metadata: patch_metadata(&refund.metadata, metadata)?, ..refund };
+    queries::update_metadata(connection, cause, &refund)?;
+    Ok(refund)
+}
+
 /// The network says that a pending refund has arrived. One that failed stays failed, should that news be late.
 ///
 /// # Errors
@@ -164,6 +189,45 @@ pub fn fail(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>) -> Res
     let charge = charge.refund_failed(refund.amount);
     queries::update_failed(connection, cause, &refund, &movement, &charge)?;
     Ok(refund)
+}
+
+/// A page of refunds, the newest first.
+///
+/// # Errors
+/// The cursor names no refund, or a filter nothing.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    cursor: Option<Id<Refund>>,
+    filter: &Filter,
+) -> Result<Page<Refund>, Error> {
+    if let Some(id) = cursor {
+        known(connection, cause, id, page.cursor_name())?;
+    }
+    if let Some(charge) = filter.charge {
+        charges::known(connection, cause, charge, "charge")?;
+    }
+    if let Some(intent) = filter.payment_intent {
+        payment_intents::known(connection, cause, intent, "payment_intent")?;
+    }
+    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+}
+
+/// The shapes of these refunds.
+///
+/// # Errors
+/// What the statement reports.
+pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(Refund::shape).collect())
+}
+
+/// That `param` names a refund.
+///
+/// # Errors
+/// [`Error::ReferenceNotFound`].
+pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>, param: &str) -> Result<(), Error> {
+    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
 }
 
 /// Locks the charge, which is the row that guards the money, and then its refund: in this order, as a new refund does.
@@ -212,70 +276,6 @@ fn amount_to_refund(charge: &Charge, asked: Option<i64>, param: &'static str) ->
         });
     }
     Ok(amount)
-}
-
-/// Changes the metadata of a refund.
-///
-/// # Errors
-/// [`Error::NotFound`], or metadata beyond the limits.
-pub fn update(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    id: &str,
-    metadata: &MetadataPatch,
-) -> Result<Refund, Error> {
-    // Ends the race of two updates: the second merges its metadata into what the first one left.
-    let refund = ids::in_path(id, |id| queries::lock(connection, cause.account, id))?;
-    let refund = Refund { metadata: patch_metadata(&refund.metadata, metadata)?, ..refund };
-    queries::update_metadata(connection, cause, &refund)?;
-    Ok(refund)
-}
-
-/// A refund by its id.
-///
-/// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Refund, Error> {
-    ids::in_path(id, |id| queries::find(connection, cause.account, id))
-}
-
-/// That `param` names a refund.
-///
-/// # Errors
-/// [`Error::ReferenceNotFound`].
-pub fn known(connection: &mut PgConnection, cause: &Cause, id: Id<Refund>, param: &str) -> Result<(), Error> {
-    ids::in_parameter(id, param, |id| queries::find(connection, cause.account, id)).map(drop)
-}
-
-/// A page of refunds, the newest first.
-///
-/// # Errors
-/// The cursor names no refund, or a filter nothing.
-pub fn list(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    page: &PageRequest,
-    cursor: Option<Id<Refund>>,
-    filter: &Filter,
-) -> Result<Page<Refund>, Error> {
-    if let Some(id) = cursor {
-        known(connection, cause, id, page.cursor_name())?;
-    }
-    if let Some(charge) = filter.charge {
-        charges::known(connection, cause, charge, "charge")?;
-    }
-    if let Some(intent) = filter.payment_intent {
-        payment_intents::known(connection, cause, intent, "payment_intent")?;
-    }
-    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
-}
-
-/// The shapes of these refunds.
-///
-/// # Errors
-/// What the statement reports.
-pub fn shapes(connection: &mut PgConnection, account: Id<Account>, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
-    Ok(queries::find_all(connection, account, ids)?.iter().map(Refund::shape).collect())
 }
 
 impl Refund {

@@ -161,6 +161,16 @@ pub fn create(
     Ok((endpoint, secret))
 }
 
+/// An endpoint that is not deleted.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<WebhookEndpoint, Error> {
+    ids::in_path(id, |id| {
+        Ok(queries::find(connection, cause.account, id)?.filter(|endpoint| endpoint.deleted_at.is_none()))
+    })
+}
+
 /// Changes an endpoint. Disabling it cancels what was still to be delivered.
 ///
 /// # Errors
@@ -221,28 +231,6 @@ pub fn roll_secret(
     Ok((endpoint, secret))
 }
 
-/// While the server's secret is being replaced: seals anew what the older one sealed, so that it can be taken away, and
-/// says of how many endpoints.
-///
-/// # Errors
-/// What the statements report.
-pub fn seal_anew(connection: &mut PgConnection, secrets: &Secrets) -> Result<usize, Error> {
-    let mut sealed = 0;
-    if !secrets.are_being_replaced() {
-        return Ok(sealed);
-    }
-    for endpoint in queries::all(connection)? {
-        let context = seal_context(endpoint.account_id, endpoint.id);
-        let anew = |sealed: &Vec<u8>| secrets.seal_anew(sealed, &context);
-        let (newest, previous) =
-            (anew(&endpoint.sealed_secret), endpoint.previous_sealed_secret.as_ref().and_then(anew));
-        if newest.is_some() || previous.is_some() {
-            sealed += queries::replace_secrets(connection, &endpoint, newest, previous)?;
-        }
-    }
-    Ok(sealed)
-}
-
 /// Deletes an endpoint; nothing more is delivered to it.
 ///
 /// # Errors
@@ -252,16 +240,6 @@ pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<
     queries::update(connection, &endpoint)?;
     queries::cancel_deliveries(connection, &endpoint)?;
     Ok(endpoint)
-}
-
-/// An endpoint that is not deleted.
-///
-/// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<WebhookEndpoint, Error> {
-    ids::in_path(id, |id| {
-        Ok(queries::find(connection, cause.account, id)?.filter(|endpoint| endpoint.deleted_at.is_none()))
-    })
 }
 
 /// A page of endpoints that are not deleted, the newest first.
@@ -330,14 +308,6 @@ pub fn resend(
     Ok(event.id)
 }
 
-/// Cancels deliveries that nobody will get.
-///
-/// # Errors
-/// What the statement reports.
-pub fn cancel_stray(connection: &mut PgConnection) -> QueryResult<usize> {
-    queries::cancel_stray(connection)
-}
-
 /// How many deliveries each of these events still has before it.
 ///
 /// # Errors
@@ -351,6 +321,36 @@ pub fn pending(
         return Ok(HashMap::new());
     }
     Ok(queries::pending(connection, account, events)?.into_iter().collect())
+}
+
+/// Cancels deliveries that nobody will get.
+///
+/// # Errors
+/// What the statement reports.
+pub fn cancel_stray(connection: &mut PgConnection) -> QueryResult<usize> {
+    queries::cancel_stray(connection)
+}
+
+/// While the server's secret is being replaced: seals anew what the older one sealed, so that it can be taken away, and
+/// says of how many endpoints.
+///
+/// # Errors
+/// What the statements report.
+pub fn seal_anew(connection: &mut PgConnection, secrets: &Secrets) -> Result<usize, Error> {
+    let mut sealed = 0;
+    if !secrets.are_being_replaced() {
+        return Ok(sealed);
+    }
+    for endpoint in queries::all(connection)? {
+        let context = seal_context(endpoint.account_id, endpoint.id);
+        let anew = |sealed: &Vec<u8>| secrets.seal_anew(sealed, &context);
+        let (newest, previous) =
+            (anew(&endpoint.sealed_secret), endpoint.previous_sealed_secret.as_ref().and_then(anew));
+        if newest.is_some() || previous.is_some() {
+            sealed += queries::replace_secrets(connection, &endpoint, newest, previous)?;
+        }
+    }
+    Ok(sealed)
 }
 
 fn check_url(url: &str, settings: &Settings) -> Result<(), Error> {
