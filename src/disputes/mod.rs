@@ -82,7 +82,7 @@ text_column!(Status {
 
 /// What the network says of a dispute, each time it speaks of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct Allegation {
     pub dispute: Id<Dispute>,
     /// When the network opened it, which its name says; the news of it may be late.
     pub made_at: DateTime<Utc>,
@@ -121,19 +121,19 @@ pub struct Filter {
 ///
 /// # Errors
 /// No such charge, it has no money of the account's, or the dispute is of another charge or of a time to come.
-pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Result<Dispute, Error> {
+pub fn open(connection: &mut PgConnection, cause: &Cause, allegation: Allegation) -> Result<Dispute, Error> {
     // The charge is the row that guards its money: it ends the race of a dispute with refunds and with itself.
-    let charge = charges::locked(connection, cause, claim.charge, "data[charge]")?;
+    let charge = charges::locked(connection, cause, allegation.charge, "data[charge]")?;
     if let Some(dispute) = queries::find_by_charge(connection, cause.account, charge.id)? {
         return Ok(dispute);
     }
-    if queries::find(connection, cause.account, claim.dispute)?.is_some() {
+    if queries::find(connection, cause.account, allegation.dispute)?.is_some() {
         return Err(Error::invalid(
             "data[dispute]",
-            format!("Dispute {} is of another charge than {}.", claim.dispute, charge.id),
+            format!("Dispute {} is of another charge than {}.", allegation.dispute, charge.id),
         ));
     }
-    if claim.made_at > cause.now + CLOCK_SKEW {
+    if allegation.made_at > cause.now + CLOCK_SKEW {
         return Err(Error::invalid("data[dispute]", "The time in the name of this dispute is yet to come."));
     }
     let amount = charge.refundable();
@@ -146,20 +146,20 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, claim: Claim) -> Resul
     }
     let dispute = Dispute {
         account_id: cause.account,
-        id: claim.dispute,
+        id: allegation.dispute,
         request_id: cause.request_id,
         charge_id: charge.id,
         payment_intent_id: charge.payment_intent_id,
-        status: if claim.is_inquiry { Status::WarningNeedsResponse } else { Status::NeedsResponse },
+        status: if allegation.is_inquiry { Status::WarningNeedsResponse } else { Status::NeedsResponse },
         amount,
         currency: charge.currency,
-        reason: claim.reason,
+        reason: allegation.reason,
         evidence: json!({}),
         submissions: 0,
         metadata: Metadata::default(),
-        created_at: claim.made_at,
+        created_at: allegation.made_at,
     };
-    let withdrawal = (!claim.is_inquiry).then(|| balance::disputed(cause, &dispute));
+    let withdrawal = (!allegation.is_inquiry).then(|| balance::disputed(cause, &dispute));
     queries::insert(connection, cause, &dispute, withdrawal.as_ref())?;
     Ok(dispute)
 }
@@ -225,11 +225,11 @@ pub fn close(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<D
 pub fn close_by_network(
     connection: &mut PgConnection,
     cause: &Cause,
-    claim: Claim,
+    allegation: Allegation,
     verdict: Verdict,
 ) -> Result<Dispute, Error> {
-    let named = claim.dispute;
-    let opened = open(connection, cause, claim)?;
+    let named = allegation.dispute;
+    let opened = open(connection, cause, allegation)?;
     if opened.id != named {
         return Err(Error::invalid(
             "data[dispute]",

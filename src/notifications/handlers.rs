@@ -5,7 +5,7 @@ use super::{News, Notification, RETENTION};
 use crate::app::Route;
 use crate::auth::Account;
 use crate::db::Tx;
-use crate::disputes::{Claim, Verdict};
+use crate::disputes::{Allegation, Verdict};
 use crate::error::{Error, quoted};
 use crate::idempotency::{Answer, Policy};
 use crate::notifications;
@@ -29,8 +29,8 @@ impl Parameters for Notification {
         let news = match event.as_str() {
             "refund.succeeded" => News::RefundSucceeded(data.need("refund")?),
             "refund.failed" => News::RefundFailed(data.need("refund")?),
-            "dispute.created" => News::DisputeCreated(claim(&mut data)?),
-            "dispute.closed" => News::DisputeClosed(claim(&mut data)?, verdict(&mut data)?),
+            "dispute.created" => News::DisputeCreated(allegation(&mut data)?),
+            "dispute.closed" => News::DisputeClosed(allegation(&mut data)?, verdict(&mut data)?),
             other => {
                 return Err(Error::invalid(
                     "type",
@@ -43,14 +43,14 @@ impl Parameters for Notification {
     }
 }
 
-fn claim(data: &mut Params) -> Result<Claim, Error> {
+fn allegation(data: &mut Params) -> Result<Allegation, Error> {
     let name: String = data.need("dispute")?;
     let known = Id::parse(&name).and_then(|dispute| Some((dispute, dispute.made_at()?)));
     let (dispute, made_at) = known.ok_or_else(|| {
         let message = "is no name of a dispute: that is dp_ and a UUIDv7 in 32 hex digits.";
         Error::invalid("data[dispute]", format!("{} {message}", quoted(&name)))
     })?;
-    Ok(Claim {
+    Ok(Allegation {
         dispute,
         made_at,
         charge: data.need("charge")?,

@@ -9,7 +9,7 @@ pub mod handlers;
 
 use diesel::pg::PgConnection;
 
-use crate::disputes::{self, Claim, Verdict};
+use crate::disputes::{self, Allegation, Verdict};
 use crate::error::Error;
 use crate::refunds::{self, Refund};
 use crate::types::{Cause, Id};
@@ -26,8 +26,8 @@ pub struct Notification(pub News);
 pub enum News {
     RefundSucceeded(Id<Refund>),
     RefundFailed(Id<Refund>),
-    DisputeCreated(Claim),
-    DisputeClosed(Claim, Verdict),
+    DisputeCreated(Allegation),
+    DisputeClosed(Allegation, Verdict),
 }
 
 /// Applies a notification.
@@ -38,9 +38,9 @@ pub fn apply(connection: &mut PgConnection, cause: &Cause, news: News) -> Result
     match news {
         News::RefundSucceeded(refund) => refunds::settle(connection, cause, refund).map(drop),
         News::RefundFailed(refund) => refunds::fail(connection, cause, refund).map(drop),
-        News::DisputeCreated(claim) => disputes::open(connection, cause, claim).map(drop),
-        News::DisputeClosed(claim, verdict) => {
-            disputes::close_by_network(connection, cause, claim, verdict).map(drop)
+        News::DisputeCreated(allegation) => disputes::open(connection, cause, allegation).map(drop),
+        News::DisputeClosed(allegation, verdict) => {
+            disputes::close_by_network(connection, cause, allegation, verdict).map(drop)
         }
     }
 }

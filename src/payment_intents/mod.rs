@@ -35,7 +35,7 @@ pub use attempt::Failure;
 use attempt::attempt;
 use details::change;
 pub use details::{Details, Method};
-pub use status::{Call, Status};
+pub use status::{Status, Verb};
 
 const WITHOUT_METHOD: &str = "You cannot confirm this PaymentIntent because it's missing a payment method. Update the \
      PaymentIntent with a payment method, or name one when you confirm it.";
@@ -177,7 +177,7 @@ pub fn update(
     // the first one left.
     let intent = lock(connection, cause, id)?;
     let about_money = update.amount.is_some() || update.currency.is_some() || update.details.is_about_money();
-    intent.check(if about_money { Call::UpdateMoney } else { Call::Update })?;
+    intent.check(if about_money { Verb::UpdateMoney } else { Verb::Update })?;
     let is_new_price = update.amount.is_some() || update.currency.is_some();
     let currency = update.currency.unwrap_or(intent.currency);
     let amount = params::amount(update.amount.unwrap_or(intent.amount.minor()), currency)?;
@@ -204,7 +204,7 @@ pub fn confirm(
 ) -> Result<(PaymentIntent, Option<Failure>), Error> {
     // Ends the race of two confirmations: the second waits, and then finds the intent no longer open.
     let stored = lock(connection, cause, id)?;
-    stored.check(Call::Confirm)?;
+    stored.check(Verb::Confirm)?;
     stored.check_believed(&confirmation)?;
     if let Some(customer) = stored.customer_id {
         // It may have been deleted since the intent was made.
@@ -233,7 +233,7 @@ pub fn capture(
 ) -> Result<PaymentIntent, Error> {
     // Ends the race of a capture with another, or with a cancellation: the second finds nothing held.
     let intent = lock(connection, cause, id)?;
-    intent.check(Call::Capture)?;
+    intent.check(Verb::Capture)?;
     let charge = charges::lock_of_intent(connection, &intent)?;
     charge.check_capturable(cause)?;
     const PARAM: &str = "amount_to_capture";
@@ -266,7 +266,7 @@ pub fn cancel(
 ) -> Result<PaymentIntent, Error> {
     // Ends the race of a cancellation with a confirmation or a capture: the second finds the intent decided.
     let intent = lock(connection, cause, id)?;
-    intent.check(Call::Cancel)?;
+    intent.check(Verb::Cancel)?;
     if intent.status == Status::RequiresCapture {
         let charge = charges::lock_of_intent(connection, &intent)?.released();
         let intent = intent.canceled(cause.now, reason);
@@ -402,13 +402,13 @@ impl PaymentIntent {
         format!("{}_secret_{}", self.id, self.client_secret)
     }
 
-    fn check(&self, call: Call) -> Result<(), Error> {
-        if self.status.allows(call) {
+    fn check(&self, verb: Verb) -> Result<(), Error> {
+        if self.status.allows(verb) {
             return Ok(());
         }
         Err(self.refuse(format!(
             "You cannot {} this PaymentIntent because it has a status of {}.",
-            call.verb(),
+            verb.word(),
             self.status.as_str()
         )))
     }

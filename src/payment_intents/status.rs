@@ -1,4 +1,4 @@
-//! The states of a payment intent, and which call each of them allows.
+//! The states of a payment intent, and which verb each of them allows.
 //!
 //! ```text
 //! requires_payment_method → requires_confirmation → (requires_action) → requires_capture → succeeded
@@ -38,7 +38,7 @@ text_column!(Status {
 
 /// What can be asked of a payment intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum Verb {
     /// A change of what does not touch money.
     Update,
     /// A change of the amount, the currency, or of who pays and how.
@@ -50,29 +50,29 @@ pub enum Call {
 
 impl Status {
     /// The table of transitions.
-    pub fn allows(self, call: Call) -> bool {
+    pub fn allows(self, verb: Verb) -> bool {
         use Status::{
             Canceled, RequiresAction, RequiresCapture, RequiresConfirmation, RequiresPaymentMethod, Succeeded,
         };
-        match (self, call) {
-            (RequiresPaymentMethod | RequiresConfirmation | RequiresAction, Call::Capture) => false,
+        match (self, verb) {
+            (RequiresPaymentMethod | RequiresConfirmation | RequiresAction, Verb::Capture) => false,
             (RequiresPaymentMethod | RequiresConfirmation | RequiresAction, _) => true,
-            (RequiresCapture, Call::Update | Call::Capture | Call::Cancel) => true,
-            (RequiresCapture, Call::UpdateMoney | Call::Confirm) => false,
-            (Succeeded, Call::Update) => true,
+            (RequiresCapture, Verb::Update | Verb::Capture | Verb::Cancel) => true,
+            (RequiresCapture, Verb::UpdateMoney | Verb::Confirm) => false,
+            (Succeeded, Verb::Update) => true,
             (Succeeded, _) | (Canceled, _) => false,
         }
     }
 }
 
-impl Call {
+impl Verb {
     /// As in "You cannot … this PaymentIntent".
-    pub fn verb(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
-            Call::Update | Call::UpdateMoney => "update",
-            Call::Confirm => "confirm",
-            Call::Capture => "capture",
-            Call::Cancel => "cancel",
+            Verb::Update | Verb::UpdateMoney => "update",
+            Verb::Confirm => "confirm",
+            Verb::Capture => "capture",
+            Verb::Cancel => "cancel",
         }
     }
 }
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn every_state_allows_what_the_documentation_says() {
-        let calls = [Call::Update, Call::UpdateMoney, Call::Confirm, Call::Capture, Call::Cancel];
+        let calls = [Verb::Update, Verb::UpdateMoney, Verb::Confirm, Verb::Capture, Verb::Cancel];
         for (status, allowed) in TABLE {
-            for (call, allowed) in calls.into_iter().zip(allowed) {
-                assert_eq!(status.allows(call), allowed, "{status:?} {call:?}");
+            for (verb, allowed) in calls.into_iter().zip(allowed) {
+                assert_eq!(status.allows(verb), allowed, "{status:?} {verb:?}");
             }
         }
     }
