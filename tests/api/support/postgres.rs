@@ -12,6 +12,8 @@ use oncepay::auth::{keys, queries};
 use oncepay::db::migrate::migrate;
 use oncepay::embedded::Cluster;
 
+use super::eventually;
+
 /// A database of one test; it is dropped with this guard.
 pub struct TestDatabase {
     pub name: String,
@@ -89,8 +91,15 @@ impl TestDatabase {
         ));
     }
 
-    /// How many blocks of tables and indexes were looked at, by all connections that have reported it.
+    /// How many blocks of tables and indexes were looked at, once nobody is connected but one, who has reported it: others
+    /// report what they did when they end.
     pub fn blocks(&self) -> i64 {
+        eventually("the end of all other connections", || {
+            self.number(
+                "SELECT count(*) AS number FROM pg_stat_activity WHERE datname = current_database() \
+                 AND backend_type = 'client backend' AND pid <> pg_backend_pid()",
+            ) <= 1
+        });
         self.number(
             "SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::bigint AS number \
              FROM pg_statio_user_tables",
