@@ -9,11 +9,8 @@ pub mod statements;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::Text;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -57,26 +54,18 @@ pub struct Filter {
     pub source: Option<Source>,
 }
 
-/// Why money moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Text)]
-pub enum Movement {
-    Charge,
-    Refund,
-    /// A refund came back.
-    RefundFailure,
-    Dispute,
-    /// A dispute was won.
-    DisputeReversal,
+text_column! {
+    /// Why money moved.
+    pub enum Movement {
+        Charge => "charge",
+        Refund => "refund",
+        /// A refund came back.
+        RefundFailure => "refund_failure",
+        Dispute => "dispute",
+        /// A dispute was won.
+        DisputeReversal => "dispute_reversal",
+    }
 }
-
-text_column!(Movement {
-    Charge => "charge",
-    Refund => "refund",
-    RefundFailure => "refund_failure",
-    Dispute => "dispute",
-    DisputeReversal => "dispute_reversal",
-});
 
 /// What moved the money.
 #[derive(Debug, Clone, Copy)]

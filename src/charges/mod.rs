@@ -14,11 +14,8 @@ pub mod statements;
 
 use chrono::{DateTime, Duration, Utc};
 use diesel::QueryResult;
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::Text;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -76,26 +73,19 @@ impl Kind for Charge {
     const NOUN: &'static str = "charge";
 }
 
-/// Where the money is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Text)]
-pub enum Status {
-    /// Held on the card.
-    Authorised,
-    /// Moved, the captured part of it.
-    Captured,
-    /// Held, and then let go; nothing moved.
-    Released,
-    /// Declined; nothing moved.
-    Failed,
+text_column! {
+    /// Where the money is.
+    pub enum Status {
+        /// Held on the card.
+        Authorised => "authorised",
+        /// Moved, the captured part of it.
+        Captured => "captured",
+        /// Held, and then let go; nothing moved.
+        Released => "released",
+        /// Declined; nothing moved.
+        Failed => "failed",
+    }
 }
-
-text_column!(Status {
-    Authorised => "authorised",
-    Captured => "captured",
-    Released => "released",
-    Failed => "failed",
-});
 
 /// What a charge is asked to be.
 pub struct CreateCharge {

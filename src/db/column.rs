@@ -8,9 +8,23 @@ use diesel::serialize::{self, IsNull, Output};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Makes an enum a column of `text`, and a text on the wire: each variant with its one word.
+/// An enum that is a column of `text`, and a text on the wire: each variant with its one word.
 macro_rules! text_column {
-    ($column:ty { $($variant:ident => $text:literal),+ $(,)? }) => {
+    (
+        $(#[$of_all:meta])*
+        pub enum $column:ident {
+            $($(#[$of_one:meta])* $variant:ident => $text:literal,)+
+        }
+    ) => {
+        $(#[$of_all])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, diesel::expression::AsExpression, diesel::deserialize::FromSqlRow,
+        )]
+        #[diesel(sql_type = diesel::sql_types::Text)]
+        pub enum $column {
+            $($(#[$of_one])* $variant,)+
+        }
+
         impl $column {
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
@@ -18,6 +32,10 @@ macro_rules! text_column {
                 match self {
                     $(Self::$variant => $text),+
                 }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == text)
             }
         }
 
@@ -42,8 +60,7 @@ macro_rules! text_column {
         impl diesel::deserialize::FromSql<diesel::sql_types::Text, diesel::pg::Pg> for $column {
             fn from_sql(value: diesel::pg::PgValue<'_>) -> diesel::deserialize::Result<Self> {
                 let text = std::str::from_utf8(value.as_bytes())?;
-                let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
-                known.ok_or_else(|| format!("not a {}: {text:?}", stringify!($column)).into())
+                Self::parse(text).ok_or_else(|| format!("not a {}: {text:?}", stringify!($column)).into())
             }
         }
     };

@@ -13,11 +13,8 @@ mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::Text;
 use serde_json::{Map, Value, json};
 
 use crate::auth::Account;
@@ -57,28 +54,18 @@ impl Kind for Dispute {
     const NOUN: &'static str = "dispute";
 }
 
-/// Where a dispute stands: the table above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Text)]
-pub enum Status {
-    WarningNeedsResponse,
-    WarningUnderReview,
-    WarningClosed,
-    NeedsResponse,
-    UnderReview,
-    Won,
-    Lost,
+text_column! {
+    /// Where a dispute stands: the table above.
+    pub enum Status {
+        WarningNeedsResponse => "warning_needs_response",
+        WarningUnderReview => "warning_under_review",
+        WarningClosed => "warning_closed",
+        NeedsResponse => "needs_response",
+        UnderReview => "under_review",
+        Won => "won",
+        Lost => "lost",
+    }
 }
-
-text_column!(Status {
-    WarningNeedsResponse => "warning_needs_response",
-    WarningUnderReview => "warning_under_review",
-    WarningClosed => "warning_closed",
-    NeedsResponse => "needs_response",
-    UnderReview => "under_review",
-    Won => "won",
-    Lost => "lost",
-});
 
 /// What the network says of a dispute, each time it speaks of one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,34 +7,21 @@
 //! ```
 //! Source: docs.stripe.com/payments/paymentintents/lifecycle
 
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::AsExpression;
-use diesel::sql_types::Text;
-
 use crate::db::text_column;
 
-/// Where a payment intent stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Text)]
-pub enum Status {
-    RequiresPaymentMethod,
-    RequiresConfirmation,
-    /// The cardholder must confirm.
-    RequiresAction,
-    /// The amount is held.
-    RequiresCapture,
-    Succeeded,
-    Canceled,
+text_column! {
+    /// Where a payment intent stands.
+    pub enum Status {
+        RequiresPaymentMethod => "requires_payment_method",
+        RequiresConfirmation => "requires_confirmation",
+        /// The cardholder must confirm.
+        RequiresAction => "requires_action",
+        /// The amount is held.
+        RequiresCapture => "requires_capture",
+        Succeeded => "succeeded",
+        Canceled => "canceled",
+    }
 }
-
-text_column!(Status {
-    RequiresPaymentMethod => "requires_payment_method",
-    RequiresConfirmation => "requires_confirmation",
-    RequiresAction => "requires_action",
-    RequiresCapture => "requires_capture",
-    Succeeded => "succeeded",
-    Canceled => "canceled",
-});
 
 /// What can be asked of a payment intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,5 +86,13 @@ mod tests {
                 assert_eq!(status.allows(verb), allowed, "{status:?} {verb:?}");
             }
         }
+    }
+
+    #[test]
+    fn statuses_read_back_what_they_show() {
+        for status in Status::ALL.iter().copied() {
+            assert_eq!(Status::parse(status.as_str()), Some(status));
+        }
+        assert_eq!(Status::parse("processing"), None);
     }
 }

@@ -5,11 +5,8 @@ mod queries;
 
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::Text;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -56,18 +53,16 @@ impl Kind for Refund {
     const NOUN: &'static str = "refund";
 }
 
-/// Whether the money has arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Text)]
-pub enum Status {
-    /// On its way; the card network will say how it went.
-    Pending,
-    Succeeded,
-    /// It came back to the account.
-    Failed,
+text_column! {
+    /// Whether the money has arrived.
+    pub enum Status {
+        /// On its way; the card network will say how it went.
+        Pending => "pending",
+        Succeeded => "succeeded",
+        /// It came back to the account.
+        Failed => "failed",
+    }
 }
-
-text_column!(Status { Pending => "pending", Succeeded => "succeeded", Failed => "failed" });
 
 /// What a refund is asked to be.
 pub struct CreateRefund {

@@ -20,11 +20,8 @@ pub mod target;
 use std::collections::HashMap;
 
 use chrono::{DateTime, Duration, Utc};
-use diesel::deserialize::FromSqlRow;
-use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::Text;
 use serde_json::{Value, json};
 
 use crate::auth::Account;
@@ -75,22 +72,15 @@ impl Kind for WebhookEndpoint {
     const NOUN: &'static str = "webhook endpoint";
 }
 
-/// Where a delivery stands: the table above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, AsExpression, FromSqlRow)]
-#[diesel(sql_type = Text)]
-pub enum Status {
-    Pending,
-    Delivered,
-    Failed,
-    Canceled,
+text_column! {
+    /// Where a delivery stands: the table above.
+    pub enum Status {
+        Pending => "pending",
+        Delivered => "delivered",
+        Failed => "failed",
+        Canceled => "canceled",
+    }
 }
-
-text_column!(Status {
-    Pending => "pending",
-    Delivered => "delivered",
-    Failed => "failed",
-    Canceled => "canceled",
-});
 
 /// How webhooks are sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -343,7 +333,7 @@ pub fn seal_anew(connection: &mut PgConnection, secrets: &Secrets) -> Result<usi
     }
     for endpoint in queries::all(connection)? {
         let context = seal_context(endpoint.account_id, endpoint.id);
-        let anew = |sealed: &Vec<u8>| secrets.seal_anew(sealed, &context);
+        let anew = |secret: &Vec<u8>| secrets.seal_anew(secret, &context);
         let (newest, previous) =
             (anew(&endpoint.sealed_secret), endpoint.previous_sealed_secret.as_ref().and_then(anew));
         if newest.is_some() || previous.is_some() {
