@@ -7,7 +7,6 @@
 pub mod handlers;
 pub mod queries;
 
-use chrono::{DateTime, Utc};
 use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgConnection, PgValue};
@@ -36,7 +35,6 @@ pub const API_VERSION: &str = "2026-08-26.dahlia";
 pub struct Event {
     pub id: Id<Event>,
     pub payload: Payload,
-    pub created_at: DateTime<Utc>,
 }
 
 impl Kind for Event {
