@@ -31,8 +31,7 @@ const NEVER: &[&str] = &[
     "4539578763621486",
     "424242424242",
     // The code alone is so short that ids and times may contain it.
-    "[cvc]",
-    "\"cvc\"",
+    "cvc",
     "=9173",
     "\"9173",
     "canary",
@@ -150,6 +149,8 @@ fn drive(environment: &[(&str, &str)]) -> (Vec<String>, String, String) {
 
 #[track_caller]
 fn assert_no_secrets(log: &str, api_key: &str) {
+    // The code of an error is no secret.
+    let log = log.replace("invalid_cvc", "");
     for secret in NEVER.iter().chain([&api_key, &&api_key[8..40]]) {
         let found: Vec<&str> = log.lines().filter(|line| line.contains(secret)).take(3).collect();
         assert!(found.is_empty(), "{secret} stands in {found:#?}");

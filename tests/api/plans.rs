@@ -161,6 +161,22 @@ fn pages() -> Vec<(String, i64)> {
     pages
 }
 
+async fn blocks_of_reading(app: &TestApp, path: &str) -> i64 {
+    app.blocks_of(async || drop(app.read(path).await)).await
+}
+
+/// Those of these pages that look at more than their rows account for.
+async fn costly(app: &TestApp, pages: Vec<(String, i64)>) -> Vec<String> {
+    let mut costly = Vec::new();
+    for (path, rows) in pages {
+        let blocks = blocks_of_reading(app, &format!("/v1/{path}")).await;
+        if blocks > BLOCKS + rows * BLOCKS_PER_ROW {
+            costly.push(format!("{path}: {blocks}"));
+        }
+    }
+    costly
+}
+
 /// The only instance of a database with full tables.
 async fn large() -> TestApp {
     let database = Arc::new(TestDatabase::new());
@@ -174,14 +190,7 @@ async fn large() -> TestApp {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_filter_of_a_list_looks_at_more_than_its_page() {
     let app = large().await;
-    let read = async |path: &str| app.blocks_of(async || drop(app.read(path).await)).await;
-    let mut wrong = Vec::new();
-    for (path, rows) in pages() {
-        let blocks = read(&format!("/v1/{path}")).await;
-        if blocks > BLOCKS + rows * BLOCKS_PER_ROW {
-            wrong.push(format!("{path}: {blocks}"));
-        }
-    }
+    let wrong = costly(&app, pages()).await;
     assert!(wrong.is_empty(), "{wrong:#?}");
     // The count does tell.
     let all = app
@@ -197,7 +206,7 @@ async fn no_filter_of_a_list_looks_at_more_than_its_page() {
     assert!(all > 2 * BLOCKS, "{all}");
     // One account owns all rows, so their sum is over the whole ledger; but the index has all that the sum needs.
     let ledger = app.database.number("SELECT pg_relation_size('balance_transactions') / 8192 AS number");
-    let sum = read("/v1/balance").await;
+    let sum = blocks_of_reading(&app, "/v1/balance").await;
     assert!((BLOCKS..ledger).contains(&sum), "{sum} of {ledger}");
 }
 
@@ -283,12 +292,7 @@ async fn assert_plans_last(begin: impl Fn(&TestDatabase) -> usize, pages: Vec<(S
             wrong.push(format!("POST {}: {first}, and its replay {replay}", sampler.path));
         }
     }
-    for (path, rows) in pages {
-        let blocks = app.blocks_of(async || drop(app.read(&format!("/v1/{path}")).await)).await;
-        if blocks > BLOCKS + rows * BLOCKS_PER_ROW {
-            wrong.push(format!("{path}: {blocks}"));
-        }
-    }
+    wrong.extend(costly(&app, pages).await);
     let expanded = app.blocks_of(async || drop(make(&app, "/v1/charges", &expanding).await)).await;
     if expanded > BLOCKS {
         wrong.push(format!("POST /v1/charges with two expansions: {expanded}"));

@@ -187,6 +187,8 @@ async fn a_list_takes_the_same_statements_for_two_rows_and_for_a_hundred() {
     // The account, BEGIN, the charges, the balance transactions, the customers, the cards, ROLLBACK.
     assert_eq!(two.len(), 7, "{two:#?}");
     assert_eq!(list(100).await, two);
+    // A single id is compared otherwise, in as many statements.
+    assert_eq!(list(1).await.len(), two.len());
 }
 
 #[tokio::test]

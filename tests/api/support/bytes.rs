@@ -87,7 +87,9 @@ impl Bytes {
     pub fn send(&self, app: &TestApp) -> Option<Reply> {
         let mut connection = Raw::connect(app.address);
         connection.send(&self.write());
-        connection.answer_to(&self.method)
+        let reply = connection.answer_to(&self.method)?;
+        connection.expect_end();
+        Some(reply)
     }
 
     /// Fails unless the answer is the JSON error with this status.

@@ -93,6 +93,15 @@ impl Raw {
         (elapsed < patience).then_some(elapsed)
     }
 
+    /// Fails if anything comes after the answers that were read, now that nothing more is asked.
+    #[track_caller]
+    pub fn expect_end(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while self.receive(deadline) {}
+        assert!(self.received.is_empty(), "after the answer: {}", String::from_utf8_lossy(&self.received));
+    }
+
     /// Receives something before the deadline; a closed or reset connection gives nothing.
     fn receive(&mut self, deadline: Instant) -> bool {
         let Some(time_left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
