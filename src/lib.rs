@@ -39,32 +39,22 @@
 //! would stand between the two halves of [`charges::create`]. Money is available at once, fees are zero, and nothing
 //! is ever paid out.
 
+pub mod answers;
 pub mod app;
 pub mod audit;
 pub mod auth;
-pub mod balance;
 pub mod card_network;
-pub mod charges;
 pub mod cli;
-pub mod config;
-pub mod customers;
 pub mod db;
-pub mod disputes;
 pub mod embedded;
 pub mod error;
 pub mod events;
-pub mod faults;
+pub mod http;
 pub mod idempotency;
-pub mod logs;
-pub mod metrics;
 pub mod notifications;
-pub mod payment_intents;
-pub mod payment_methods;
-pub mod refunds;
+pub mod payments;
 pub mod schema;
 pub mod secrets;
-pub mod sweeper;
-pub mod tokens;
 pub mod types;
 pub mod webhooks;
 pub mod wire;

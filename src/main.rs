@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match oncepay::cli::run(oncepay::config::CommandLine::parse()) {
+    match oncepay::cli::run(oncepay::cli::CommandLine::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("oncepay: {failure}");

@@ -3,6 +3,8 @@
 //! While a secret is being replaced the older one is given too: new things are made with the first, old ones are
 //! still known.
 
+use std::sync::Arc;
+
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac};
@@ -18,8 +20,9 @@ const NONCE_BYTES: usize = 24;
 pub const MARK_BYTES: usize = 4;
 pub const HASH_BYTES: usize = MARK_BYTES + 32;
 
-/// The server's secrets, the current one first.
-pub struct Secrets(Vec<Derived>);
+/// The server's secrets, the current one first. Clones share them.
+#[derive(Clone)]
+pub struct Secrets(Arc<Vec<Derived>>);
 
 /// The keys of one secret, one for each purpose, so that what is made for one is useless for another.
 struct Derived {
@@ -58,7 +61,7 @@ impl Secrets {
             fingerprint: SecretBox::new(Box::new(hash(secret.as_bytes(), b"oncepay fingerprint"))),
             seal: SecretBox::new(Box::new(hash(secret.as_bytes(), b"oncepay seal"))),
         };
-        Ok(Self(secrets.iter().map(derived).collect()))
+        Ok(Self(Arc::new(secrets.iter().map(derived).collect())))
     }
 
     /// HMAC-SHA-256 of `bytes` under each secret, after the secret's own mark, the current one first.

@@ -6,22 +6,11 @@
 pub mod keys;
 pub mod queries;
 
-use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
-use crate::types::Kind;
-
-/// Whoever owns customers, charges and keys.
-#[derive(Debug)]
-pub struct Account;
-
-impl Kind for Account {
-    const PREFIX: &'static str = "acct";
-    const NOUN: &'static str = "account";
-}
 
 /// The API key that came with a request, as its hash.
 #[derive(Debug, Clone)]
@@ -31,14 +20,13 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the header `Authorization`. Whether the key is right is for the database to say.
+    /// Reads the value of the header `Authorization`. Whether the key is right is for the database to say.
     ///
     /// # Errors
     /// [`Error::CredentialsMissing`] if there is no key in it.
-    pub fn of(headers: &HeaderMap) -> Result<Self, Error> {
-        let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    pub fn of(header: Option<&str>) -> Result<Self, Error> {
         let (scheme, rest) =
-            value.and_then(|value| value.split_once(' ')).ok_or(Error::CredentialsMissing)?;
+            header.and_then(|value| value.split_once(' ')).ok_or(Error::CredentialsMissing)?;
         let key = match scheme.to_ascii_lowercase().as_str() {
             "bearer" => rest.trim().to_owned(),
             "basic" => basic_user(rest.trim()).ok_or(Error::CredentialsMissing)?,
@@ -80,15 +68,7 @@ fn hint(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::http::header::HeaderValue;
-
     use super::*;
-
-    fn of(value: &str) -> Result<Credentials, Error> {
-        let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-        Credentials::of(&headers)
-    }
 
     #[test]
     fn a_key_comes_as_bearer_or_as_basic_user() {
@@ -99,7 +79,7 @@ mod tests {
             "Basic c2tfdGVzdF9vbmNlcGF5X2RlbW86",
             "basic c2tfdGVzdF9vbmNlcGF5X2RlbW86aWdub3JlZA==",
         ] {
-            assert_eq!(of(value).unwrap().hash(), key.hash(), "{value}");
+            assert_eq!(Credentials::of(Some(value)).unwrap().hash(), key.hash(), "{value}");
         }
     }
 
@@ -108,9 +88,9 @@ mod tests {
         for value in
             ["", "Bearer", "Bearer ", "Basic !!!", "Basic OnBhc3M=", "Digest abc", "sk_test_oncepay_demo"]
         {
-            assert!(matches!(of(value), Err(Error::CredentialsMissing)), "{value}");
+            assert!(matches!(Credentials::of(Some(value)), Err(Error::CredentialsMissing)), "{value}");
         }
-        assert!(matches!(Credentials::of(&HeaderMap::new()), Err(Error::CredentialsMissing)));
+        assert!(matches!(Credentials::of(None), Err(Error::CredentialsMissing)));
     }
 
     #[test]

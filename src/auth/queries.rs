@@ -3,9 +3,9 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use uuid::Uuid;
 
-use super::{Account, Credentials};
+use super::Credentials;
 use crate::schema::{accounts, api_keys};
-use crate::types::Id;
+use crate::types::ids::AccountId;
 
 /// A row of `api_keys`, for people to look at.
 #[derive(Debug, Queryable, Selectable)]
@@ -21,7 +21,7 @@ pub struct ApiKey {
 ///
 /// # Errors
 /// What the statement reports.
-pub fn account(connection: &mut PgConnection, credentials: &Credentials) -> QueryResult<Option<Id<Account>>> {
+pub fn account(connection: &mut PgConnection, credentials: &Credentials) -> QueryResult<Option<AccountId>> {
     api_keys::table
         .filter(api_keys::secret_hash.eq(credentials.hash()))
         .filter(api_keys::revoked_at.is_null())
@@ -34,7 +34,7 @@ pub fn account(connection: &mut PgConnection, credentials: &Credentials) -> Quer
 ///
 /// # Errors
 /// What the statement reports.
-pub fn account_with_id(connection: &mut PgConnection, id: Id<Account>) -> QueryResult<Option<Id<Account>>> {
+pub fn account_with_id(connection: &mut PgConnection, id: AccountId) -> QueryResult<Option<AccountId>> {
     accounts::table.find(id).select(accounts::id).first(connection).optional()
 }
 
@@ -46,8 +46,8 @@ pub fn account_named(
     connection: &mut PgConnection,
     name: &str,
     now: DateTime<Utc>,
-) -> QueryResult<Id<Account>> {
-    let id = Id::<Account>::new(now, &uuid::ContextV7::new());
+) -> QueryResult<AccountId> {
+    let id = AccountId::new(now, &uuid::ContextV7::new());
     diesel::insert_into(accounts::table)
         .values((accounts::id.eq(id), accounts::name.eq(name), accounts::created_at.eq(now)))
         .on_conflict(accounts::name)
@@ -62,7 +62,7 @@ pub fn account_named(
 /// What the statement reports.
 pub fn insert_key(
     connection: &mut PgConnection,
-    account: Id<Account>,
+    account: AccountId,
     credentials: &Credentials,
     now: DateTime<Utc>,
 ) -> QueryResult<Uuid> {

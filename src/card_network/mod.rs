@@ -1,14 +1,20 @@
 //! The simulated card network: a pure function from a test card to what happens to it. No I/O, no state.
 //!
 //! A real network would be an HTTP call, which no transaction can roll back. So what comes before the call and
-//! what comes after it are two functions in [`crate::charges`], and only [`authorise`] would change its place.
+//! what comes after it are two functions of the charges, and only [`authorise`] would change its place.
 //!
 //! The cards are Stripe's test cards (docs.stripe.com/testing). Any other number is refused: no full number is
 //! stored, logged or sent back, and no real card is ever charged here.
 
+mod notification;
 pub mod simulation;
 
 use chrono::{DateTime, Datelike, Utc};
+
+use crate::error::{Error, ErrorBody, ErrorType, Retry, doc_url};
+pub use notification::{
+    DisputeNotice, DisputeReason, Envelope, Notification, RefundNotice, Verdict, VerdictNotice,
+};
 
 /// A test card. Its number is known by the table below; objects keep `name` in its place.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,8 +40,11 @@ pub enum Behaviour {
     Authenticates,
     /// As `Authenticates`, and then it is declined.
     AuthenticatesThenDeclines(Decline),
-    /// Succeeds, and the cardholder disputes it.
-    Disputes,
+    /// Succeeds, and the cardholder disputes it; with an inquiry first, no money moves yet.
+    Disputes {
+        reason: DisputeReason,
+        inquiry: bool,
+    },
     /// Succeeds; its refund stays pending for a while.
     RefundsLate,
     /// Succeeds; its refund fails after it seemed to succeed.
@@ -72,7 +81,7 @@ pub enum Refusal {
 
 /// What the network answers to an authorisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Authorisation {
     Approved,
     Declined(Decline),
 }
@@ -86,14 +95,17 @@ pub struct TypedCard {
 }
 
 /// Asks for the money. `card` was taken by [`accept`] or named outright.
-pub fn authorise(card: &TestCard) -> Outcome {
+pub fn authorise(card: &TestCard) -> Authorisation {
     match card.behaviour {
-        Behaviour::Succeeds | Behaviour::Disputes | Behaviour::RefundsLate | Behaviour::RefundFails => {
-            Outcome::Approved
+        Behaviour::Succeeds
+        | Behaviour::Disputes { .. }
+        | Behaviour::RefundsLate
+        | Behaviour::RefundFails => Authorisation::Approved,
+        Behaviour::Declines(decline) | Behaviour::SavesThenDeclines(decline) => {
+            Authorisation::Declined(decline)
         }
-        Behaviour::Declines(decline) | Behaviour::SavesThenDeclines(decline) => Outcome::Declined(decline),
         Behaviour::Authenticates | Behaviour::AuthenticatesThenDeclines(_) => {
-            Outcome::Declined(Decline::AuthenticationRequired)
+            Authorisation::Declined(Decline::AuthenticationRequired)
         }
     }
 }
@@ -228,6 +240,35 @@ impl Decline {
     }
 }
 
+impl Decline {
+    /// The error of a declined payment. The decline is committed and remembered, so another attempt needs another key.
+    pub fn error_body(self) -> ErrorBody<'static> {
+        ErrorBody {
+            error_type: ErrorType::CardError,
+            code: Some(self.code()),
+            decline_code: Some(self.decline_code()),
+            message: self.message(),
+            param: None,
+            doc_url: doc_url(self.code()),
+            charge: None,
+            payment_intent: None,
+            payment_method: None,
+            retry: Retry::NewKey,
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Error::CardRefused {
+            code: refusal.code(),
+            decline_code: refusal.decline_code(),
+            message: refusal.message(),
+            param: refusal.param(),
+        }
+    }
+}
+
 impl Refusal {
     pub fn code(self) -> &'static str {
         match self {
@@ -312,9 +353,9 @@ pub static CARDS: &[TestCard] = &[
     visa("4000002760003184", "authenticationRequiredAlways", Behaviour::Authenticates),
     visa("4000000000003220", "threeDSecure2Required", Behaviour::Authenticates),
     visa("4000008400001629", "threeDSecureRequiredChargeDeclined", Behaviour::AuthenticatesThenDeclines(Decline::Generic)),
-    visa("4000000000000259", "createDispute", Behaviour::Disputes),
-    visa("4000000000001976", "createDisputeInquiry", Behaviour::Disputes),
-    visa("4000000000002685", "createDisputeProductNotReceived", Behaviour::Disputes),
+    visa("4000000000000259", "createDispute", Behaviour::Disputes { reason: DisputeReason::Fraudulent, inquiry: false }),
+    visa("4000000000001976", "createDisputeInquiry", Behaviour::Disputes { reason: DisputeReason::Fraudulent, inquiry: true }),
+    visa("4000000000002685", "createDisputeProductNotReceived", Behaviour::Disputes { reason: DisputeReason::ProductNotReceived, inquiry: false }),
     visa("4000000000007726", "pendingRefund", Behaviour::RefundsLate),
     visa("4000000000005126", "refundFail", Behaviour::RefundFails),
 ];
@@ -394,7 +435,7 @@ mod tests {
     #[test]
     fn declines_read_back_what_they_show() {
         for card in CARDS {
-            if let Outcome::Declined(decline) = authorise(card) {
+            if let Authorisation::Declined(decline) = authorise(card) {
                 assert_eq!(Decline::parse(decline.decline_code()), Some(decline));
             }
         }
@@ -405,7 +446,10 @@ mod tests {
         assert_eq!(save(by_name("visa_chargeDeclined").unwrap()), Err(Refusal::Declined(Decline::Generic)));
         assert_eq!(by_name("chargeDeclined"), by_name("visa_chargeDeclined"));
         assert_eq!(save(by_name("chargeCustomerFail").unwrap()), Ok(()));
-        assert_eq!(authorise(by_name("chargeCustomerFail").unwrap()), Outcome::Declined(Decline::Generic));
+        assert_eq!(
+            authorise(by_name("chargeCustomerFail").unwrap()),
+            Authorisation::Declined(Decline::Generic)
+        );
     }
 
     proptest! {

@@ -9,18 +9,15 @@ use chrono::{DateTime, Utc};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Int4, Text, Timestamptz, Uuid as SqlUuid};
-use serde_json::{Value, json};
 
+use super::notification::{DisputeNotice, Envelope, Notification, RefundNotice, VerdictNotice};
 use super::{Behaviour, by_name};
-use crate::app::State;
-use crate::auth::Account;
-use crate::charges::{Charge, Status};
-use crate::disputes::{Dispute, Verdict};
+use crate::db::Database;
 use crate::error::Error;
-use crate::refunds::Refund;
 use crate::schema::network_notifications;
-use crate::types::{Cause, Id, Kind};
-use crate::webhooks::signature;
+use crate::types::ids::{AccountId, ChargeId, NotificationId, RefundId};
+use crate::types::{Cause, Clock};
+use crate::wire::signature;
 
 /// How long the network thinks.
 const DELAY: chrono::Duration = chrono::Duration::milliseconds(1500);
@@ -46,107 +43,80 @@ pub struct Settings {
     pub secret: String,
     /// Where it sends them: the address of `POST /v1/provider_notifications`. Without one it sends nothing.
     pub url: Option<String>,
-    pub manners: Manners,
+    pub delivery: DeliveryMode,
 }
 
-/// How well the network behaves.
+/// How the network delivers its notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Manners {
-    /// Once, in order.
+pub enum DeliveryMode {
+    /// Each once, in order.
     #[default]
-    Good,
+    InOrder,
     /// Everything twice.
     Twice,
     /// The latest first.
     Disorder,
 }
 
-/// A notification, as an id: `ntf_…`. It is the idempotency key of its deliveries.
-pub enum Notification {}
-
-impl Kind for Notification {
-    const PREFIX: &'static str = "ntf";
-    const NOUN: &'static str = "notification";
-}
-
-/// Notes what the network will say of a charge that has moved money.
+/// Lets the network say later that a captured charge is disputed, if its card is one that does.
 ///
 /// # Errors
-/// What the statement reports.
-pub fn will_speak_of_charge(
+/// The database's.
+pub fn announce_dispute(
     connection: &mut PgConnection,
     cause: &Cause,
-    charge: &Charge,
+    test_card: &str,
+    charge: ChargeId,
 ) -> QueryResult<()> {
-    let card = by_name(&charge.card.test_card);
-    let disputes = card.is_some_and(|card| card.behaviour == Behaviour::Disputes);
-    if charge.status != Status::Captured || !disputes {
-        return Ok(());
+    match by_name(test_card).map(|card| card.behaviour) {
+        Some(Behaviour::Disputes { reason, inquiry }) => {
+            let notice = DisputeNotice { dispute: cause.new_id(), charge, reason, inquiry };
+            announce(connection, cause, Notification::DisputeCreated(notice))
+        }
+        _ => Ok(()),
     }
-    let (reason, is_inquiry) = match charge.card.test_card.as_str() {
-        "createDisputeProductNotReceived" => ("product_not_received", false),
-        "createDisputeInquiry" => ("fraudulent", true),
-        _ => ("fraudulent", false),
-    };
-    let dispute: Id<Dispute> = cause.new_id();
-    let data = json!({ "dispute": dispute, "charge": charge.id, "reason": reason, "inquiry": is_inquiry });
-    note(connection, cause, "dispute.created", &data)
 }
 
-/// Notes what the network will say of a refund.
+/// Lets the network say later how a refund went, if its card is one whose refunds take time or fail.
 ///
 /// # Errors
-/// What the statement reports.
-pub fn will_speak_of_refund(
+/// The database's.
+pub fn announce_refund(
     connection: &mut PgConnection,
     cause: &Cause,
-    refund: &Refund,
-    charge: &Charge,
+    test_card: &str,
+    refund: RefundId,
 ) -> QueryResult<()> {
-    let behaviour = by_name(&charge.card.test_card).map(|card| card.behaviour);
-    let event = match behaviour {
-        Some(Behaviour::RefundsLate) => "refund.succeeded",
-        Some(Behaviour::RefundFails) => "refund.failed",
+    let notice = RefundNotice { refund };
+    let notification = match by_name(test_card).map(|card| card.behaviour) {
+        Some(Behaviour::RefundsLate) => Notification::RefundSucceeded(notice),
+        Some(Behaviour::RefundFails) => Notification::RefundFailed(notice),
         _ => return Ok(()),
     };
-    note(connection, cause, event, &json!({ "refund": refund.id }))
+    announce(connection, cause, notification)
 }
 
-/// Notes the verdict that the network will tell of a dispute.
+/// Lets the network say later how a dispute ended.
 ///
 /// # Errors
-/// What the statement reports.
-pub fn will_close(
+/// The database's.
+pub fn announce_verdict(
     connection: &mut PgConnection,
     cause: &Cause,
-    dispute: &Dispute,
-    verdict: Verdict,
+    notice: VerdictNotice,
 ) -> QueryResult<()> {
-    let outcome = if verdict == Verdict::Won { "won" } else { "lost" };
-    let data = json!({
-        "dispute": dispute.id,
-        "charge": dispute.charge_id,
-        "reason": dispute.reason,
-        "inquiry": dispute.is_inquiry(),
-        "outcome": outcome,
-    });
-    note(connection, cause, "dispute.closed", &data)
+    announce(connection, cause, Notification::DisputeClosed(notice))
 }
 
-fn note(connection: &mut PgConnection, cause: &Cause, event: &str, data: &Value) -> QueryResult<()> {
-    let id: Id<Notification> = cause.new_id();
-    let body = json!({
-        "id": id,
-        "type": event,
-        "account": cause.account,
-        "created": cause.now.timestamp(),
-        "data": data,
-    });
+fn announce(connection: &mut PgConnection, cause: &Cause, notification: Notification) -> QueryResult<()> {
+    let envelope =
+        Envelope { id: cause.new_id(), account: cause.account, created: cause.now.timestamp(), notification };
+    let body = serde_json::to_string(&envelope).expect("text, numbers and enums always serialize");
     diesel::insert_into(network_notifications::table)
         .values((
-            network_notifications::account_id.eq(cause.account),
-            network_notifications::id.eq(id),
-            network_notifications::body.eq(body.to_string()),
+            network_notifications::account_id.eq(envelope.account),
+            network_notifications::id.eq(envelope.id),
+            network_notifications::body.eq(body),
             network_notifications::due_at.eq(cause.now + DELAY),
             network_notifications::attempts.eq(0),
         ))
@@ -157,19 +127,27 @@ fn note(connection: &mut PgConnection, cause: &Cause, event: &str, data: &Value)
 #[derive(QueryableByName)]
 struct Due {
     #[diesel(sql_type = SqlUuid)]
-    account_id: Id<Account>,
+    account_id: AccountId,
     #[diesel(sql_type = SqlUuid)]
-    id: Id<Notification>,
+    id: NotificationId,
     #[diesel(sql_type = Text)]
     body: String,
+}
+
+/// What the simulation runs on.
+#[derive(Clone)]
+pub struct Network {
+    pub database: Database,
+    pub clock: Clock,
+    pub settings: Settings,
 }
 
 /// Sends what is due, for ever.
 ///
 /// # Errors
 /// The client cannot be made.
-pub async fn run(state: State) -> Result<(), Error> {
-    let Some(url) = state.network.url.clone() else { return Ok(()) };
+pub async fn run(network: Network) -> Result<(), Error> {
+    let Some(url) = network.settings.url.clone() else { return Ok(()) };
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .timeout(TIMEOUT)
@@ -177,7 +155,7 @@ pub async fn run(state: State) -> Result<(), Error> {
         .build()
         .map_err(|error| Error::Internal(format!("no client for the network: {error}")))?;
     loop {
-        let due = match take(&state).await {
+        let due = match take(&network).await {
             Ok(due) => due,
             Err(error) => {
                 log::warn!("the network waits: {}", error.for_log());
@@ -188,8 +166,8 @@ pub async fn run(state: State) -> Result<(), Error> {
             tokio::time::sleep(REST).await;
         }
         for notification in due {
-            let answered = post(&state, &client, &url, &notification.body).await;
-            if answered && let Err(error) = mark_delivered(&state, &notification).await {
+            let answered = post(&network, &client, &url, &notification.body).await;
+            if answered && let Err(error) = mark_delivered(&network, &notification).await {
                 log::warn!("a notification will be sent again: {}", error.for_log());
             }
         }
@@ -197,12 +175,12 @@ pub async fn run(state: State) -> Result<(), Error> {
 }
 
 /// Takes what is due; another worker may have it again after a pause, unless it is marked as delivered.
-async fn take(state: &State) -> Result<Vec<Due>, Error> {
-    let now = state.clock.now();
+async fn take(network: &Network) -> Result<Vec<Due>, Error> {
+    let now = network.clock.now();
     // An attempt is counted before it is made, so the pause after the first is 2 s.
     let pause =
         format!("least(power(2, least(attempts + 1, 20)), {LONGEST_PAUSE_SECONDS}) * interval '1 second'");
-    let order = if state.network.manners == Manners::Disorder { "DESC" } else { "ASC" };
+    let order = if network.settings.delivery == DeliveryMode::Disorder { "DESC" } else { "ASC" };
     let statement = format!(
         "UPDATE network_notifications n SET attempts = attempts + 1, due_at = $1 + {pause} FROM ( \
              SELECT account_id, id FROM network_notifications \
@@ -218,35 +196,35 @@ async fn take(state: &State) -> Result<Vec<Due>, Error> {
             .bind::<BigInt, _>(BATCH)
             .load::<Due>(connection)?)
     };
-    let mut due = state.database.run(work).await??;
+    let mut due = network.database.run(work).await??;
     due.sort_by_key(|notification| notification.id.uuid());
-    if state.network.manners == Manners::Disorder {
+    if network.settings.delivery == DeliveryMode::Disorder {
         due.reverse();
     }
     Ok(due)
 }
 
-async fn mark_delivered(state: &State, notification: &Due) -> Result<(), Error> {
-    let (account, id, now) = (notification.account_id, notification.id, state.clock.now());
+async fn mark_delivered(network: &Network, notification: &Due) -> Result<(), Error> {
+    let (account, id, now) = (notification.account_id, notification.id, network.clock.now());
     let work = move |connection: &mut PgConnection| {
         diesel::update(network_notifications::table.find((account, id)))
             .set(network_notifications::delivered_at.eq(Some::<DateTime<Utc>>(now)))
             .execute(connection)?;
         Ok(())
     };
-    state.database.run(work).await?
+    network.database.run(work).await?
 }
 
-/// Posts a notification, as often as the manners want, and says whether it was taken.
-async fn post(state: &State, client: &reqwest::Client, url: &str, body: &str) -> bool {
-    let times = if state.network.manners == Manners::Twice { 2 } else { 1 };
+/// Posts a notification, twice if the delivery mode wants it, and says whether it was taken.
+async fn post(network: &Network, client: &reqwest::Client, url: &str, body: &str) -> bool {
+    let times = if network.settings.delivery == DeliveryMode::Twice { 2 } else { 1 };
     let mut taken = false;
     for _ in 0..times {
-        let secrets = [state.network.secret.clone()];
+        let secrets = [network.settings.secret.clone()];
         let request = client
             .post(url)
             .header("Content-Type", "application/json")
-            .header(signature::HEADER, signature::sign(&secrets, state.clock.now(), body.as_bytes()))
+            .header(signature::HEADER, signature::sign(&secrets, network.clock.now(), body.as_bytes()))
             .body(body.to_owned());
         taken = match request.send().await {
             // What is refused now may be there later, or the secret set right.

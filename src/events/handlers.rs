@@ -1,13 +1,15 @@
 use actix_web::web::{self, Path};
 
-use super::{Event, Filter, TypeFilter};
-use crate::app::Route;
-use crate::db::Db;
+use super::{Filter, TypeFilter};
+use crate::answers;
 use crate::error::Error;
 use crate::events;
+use crate::http::{Db, Payload, Policy, Route, Tx};
 use crate::idempotency::Answer;
-use crate::types::{Id, Page, PageRequest};
-use crate::wire::{self, Nothing, Parameters, Params, Payload};
+use crate::types::Page;
+use crate::types::ids::{WebhookEndpointId, kinds};
+use crate::webhooks;
+use crate::wire::{List, Nothing, Parameters, Params};
 
 const PATH: &str = "/v1/events";
 
@@ -15,18 +17,16 @@ const PATH: &str = "/v1/events";
 const MAX_TYPES: usize = 20;
 
 pub fn routes() -> Vec<Route> {
-    vec![Route::get(PATH, || web::to(list)), Route::get("/v1/events/{event}", || web::to(retrieve))]
+    vec![
+        Route::get(PATH, || web::to(list)),
+        Route::get("/v1/events/{event}", || web::to(retrieve)),
+        Route::get("/v1/events/{event}/deliveries", || web::to(deliveries)),
+        Route::post("/v1/events/{event}/resend", Policy::KEYED, || web::to(resend)),
+    ]
 }
 
-struct ListEvents {
-    page: PageRequest,
-    cursor: Option<Id<Event>>,
-    filter: Filter,
-}
-
-impl Parameters for ListEvents {
+impl Parameters for Filter {
     fn read(params: &mut Params) -> Result<Self, Error> {
-        let (page, cursor) = params.page()?;
         let one: Option<String> = params.take("type")?;
         let many: Option<Vec<String>> = params.take("types")?;
         let types = match (one, many) {
@@ -44,18 +44,27 @@ impl Parameters for ListEvents {
             (None, Some(many)) => TypeFilter::Types(many),
             (None, None) => TypeFilter::Any,
         };
-        let filter = Filter { types, is_delivered: params.take("delivery_success")? };
-        Ok(Self { page, cursor, filter })
+        Ok(Self { types, is_delivered: params.take("delivery_success")? })
     }
 }
 
-async fn list(db: Db, query: Payload<ListEvents>) -> Result<Answer, Error> {
+struct Resend {
+    endpoint: Option<WebhookEndpointId>,
+}
+
+impl Parameters for Resend {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self { endpoint: params.take("webhook_endpoint")? })
+    }
+}
+
+async fn list(db: Db, query: Payload<List<kinds::Event, Filter>>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
         let (list, expand) = query.parse()?;
-        let page = events::list(connection, cause, &list.page, list.cursor, &list.filter)?;
-        let shapes = events::shapes(connection, cause, page.rows)?;
-        let page = Page { rows: shapes, has_more: page.has_more };
-        wire::listed(connection, cause, (PATH, "event"), page, &expand)
+        let page = events::list(connection, cause, &list)?;
+        let objects = events::objects(connection, cause, page.rows)?;
+        let page = Page { rows: objects, has_more: page.has_more };
+        answers::listed(connection, cause, (PATH, "event"), page, &expand)
     })
     .await
 }
@@ -64,8 +73,36 @@ async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<A
     db.read(move |connection, cause| {
         let (_, expand) = query.parse()?;
         let event = events::retrieve(connection, cause, &id)?;
-        let shape = events::shapes(connection, cause, vec![event])?.remove(0);
-        wire::found(connection, cause, shape, &expand)
+        let object = events::objects(connection, cause, vec![event])?.remove(0);
+        answers::found(connection, cause, object, &expand)
+    })
+    .await
+}
+
+async fn deliveries(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let event = events::retrieve(connection, cause, &id)?;
+        let rows = webhooks::deliveries(connection, cause, event.id)?;
+        let path = format!("/v1/events/{id}/deliveries");
+        answers::listed(
+            connection,
+            cause,
+            (&path, "webhook_delivery"),
+            Page { rows, has_more: false },
+            &expand,
+        )
+    })
+    .await
+}
+
+async fn resend(tx: Tx, id: Path<String>, body: Payload<Resend>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (resend, expand) = body.parse()?;
+        let event = events::retrieve(connection, cause, &id)?;
+        webhooks::resend(connection, cause, event.id, resend.endpoint)?;
+        let object = events::objects(connection, cause, vec![event])?.remove(0);
+        answers::found(connection, cause, object, &expand)
     })
     .await
 }

@@ -15,31 +15,23 @@ use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::Json;
 use serde::Serialize;
 use serde_json::Value;
+use uuid::Uuid;
 
-use crate::auth::Account;
-use crate::db;
 use crate::error::Error;
 use crate::schema::events;
-use crate::types::cause::Request;
-use crate::types::ids;
-use crate::types::{Cause, Id, Kind, Page, PageRequest};
+use crate::types::ids::{AccountId, EventId, RequestId, kinds};
+use crate::types::{Cause, Kind, Page, write_json};
 use crate::webhooks;
+use crate::wire::ids;
+use crate::wire::{API_VERSION, List};
 pub use queries::NewEvents;
-
-/// The version of Stripe's API whose shapes these are.
-pub const API_VERSION: &str = "2026-08-26.dahlia";
 
 /// An event.
 #[derive(Debug, Queryable, Selectable)]
 #[diesel(table_name = events, check_for_backend(Pg))]
 pub struct Event {
-    pub id: Id<Event>,
+    pub id: EventId,
     pub payload: Payload,
-}
-
-impl Kind for Event {
-    const PREFIX: &'static str = "evt";
-    const NOUN: &'static str = "event";
 }
 
 /// An event as it is sent: with its object as it was right after the effect.
@@ -51,11 +43,11 @@ pub struct Payload(pub Value);
 #[derive(Debug, Serialize, AsExpression)]
 #[diesel(sql_type = Json)]
 struct NewPayload<'a> {
-    account: Id<Account>,
+    account: AccountId,
     api_version: &'static str,
     created: i64,
     data: Data<'a>,
-    id: Id<Event>,
+    id: EventId,
     livemode: bool,
     object: &'static str,
     /// When it is sent to an endpoint, it is still to be delivered to that one at least.
@@ -71,7 +63,7 @@ struct Data<'a> {
 
 #[derive(Debug, Serialize)]
 struct Origin {
-    id: Id<Request>,
+    id: RequestId,
     idempotency_key: Option<String>,
 }
 
@@ -109,45 +101,46 @@ pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Resul
 /// A page of events, the newest first.
 ///
 /// # Errors
-/// The cursor names no event.
+/// The cursor names nothing.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
-    page: &PageRequest,
-    cursor: Option<Id<Event>>,
-    filter: &Filter,
+    list: &List<kinds::Event, Filter>,
 ) -> Result<Page<Event>, Error> {
-    if let Some(id) = cursor {
-        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
-    }
-    Ok(page.page(queries::list(connection, cause.account, page, filter)?))
+    list.load(connection, cause, |connection, page, filter| {
+        queries::list(connection, cause.account, page, filter)
+    })
 }
 
-/// The shapes of these events, with how many deliveries each still has before it.
+/// The events with these ids, as they were written.
+///
+/// # Errors
+/// The database's.
+pub fn written(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.into_iter().map(|event| event.payload.0).collect())
+}
+
+/// The objects of these events, with how many deliveries each still has before it.
 ///
 /// # Errors
 /// What the statement reports.
-pub fn shapes(connection: &mut PgConnection, cause: &Cause, events: Vec<Event>) -> Result<Vec<Value>, Error> {
-    let ids: Vec<Id<Event>> = events.iter().map(|event| event.id).collect();
+pub fn objects(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    events: Vec<Event>,
+) -> Result<Vec<Value>, Error> {
+    let ids: Vec<EventId> = events.iter().map(|event| event.id).collect();
     let pending = webhooks::pending(connection, cause.account, &ids)?;
-    let shape = |event: Event| {
-        let mut shape = event.payload.0;
-        shape["pending_webhooks"] = pending.get(&event.id).copied().unwrap_or(0).into();
-        shape
+    let object = |event: Event| {
+        let mut object = event.payload.0;
+        object["pending_webhooks"] = pending.get(&event.id).copied().unwrap_or(0).into();
+        object
     };
-    Ok(events.into_iter().map(shape).collect())
-}
-
-/// A payload that says another version of the API. The shapes are the same; an SDK may refuse an event whose version is
-/// not its own.
-pub fn as_of(payload: &str, version: &str) -> String {
-    let member = |version: &str| format!("\"api_version\":{}", Value::from(version));
-    // The first is the event's own: what its object holds comes after it.
-    payload.replacen(&member(API_VERSION), &member(version), 1)
+    Ok(events.into_iter().map(object).collect())
 }
 
 impl<'a> NewPayload<'a> {
-    fn new(cause: &Cause, id: Id<Event>, event_type: &'static str, object: &'a Value) -> Self {
+    fn new(cause: &Cause, id: EventId, event_type: &'static str, object: &'a Value) -> Self {
         Self {
             account: cause.account,
             api_version: API_VERSION,
@@ -165,7 +158,7 @@ impl<'a> NewPayload<'a> {
 
 impl ToSql<Json, Pg> for NewPayload<'_> {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        db::write_json(self, out)
+        write_json(self, out)
     }
 }
 

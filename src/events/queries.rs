@@ -5,13 +5,14 @@ use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{Event, Filter, NewPayload, TypeFilter};
-use crate::auth::Account;
+use crate::db::one_of;
 use crate::schema::{events, webhook_deliveries};
-use crate::types::cause::Request;
-use crate::types::page::From;
-use crate::types::{Cause, Id, PageRequest};
+use crate::types::ids::{AccountId, EventId, RequestId};
+use crate::types::page::Direction;
+use crate::types::{Cause, PageRequest};
 use crate::webhooks;
 
 /// The events of one effect and their deliveries to the endpoints that want them: the end of a
@@ -19,18 +20,18 @@ use crate::webhooks;
 /// diesel keeps it prepared.
 #[derive(Debug)]
 pub struct NewEvents<'a> {
-    account_id: Id<Account>,
-    request_id: Id<Request>,
+    account_id: AccountId,
+    request_id: RequestId,
     idempotency_key: Option<String>,
     created_at: DateTime<Utc>,
-    ids: Vec<Id<Event>>,
+    ids: Vec<EventId>,
     types: Vec<&'static str>,
     payloads: Vec<NewPayload<'a>>,
 }
 
 impl<'a> NewEvents<'a> {
     pub fn new(cause: &Cause, happened: &[(&'static str, &'a Value)]) -> Self {
-        let ids: Vec<Id<Event>> = happened.iter().map(|_| cause.new_id()).collect();
+        let ids: Vec<EventId> = happened.iter().map(|_| cause.new_id()).collect();
         let payloads = ids.iter().zip(happened);
         let payloads = payloads.map(|(id, (kind, object))| NewPayload::new(cause, *id, kind, object));
         Self {
@@ -76,17 +77,21 @@ impl QueryId for NewEvents<'_> {
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
-pub fn find(
-    connection: &mut PgConnection,
-    account: Id<Account>,
-    id: Id<Event>,
-) -> QueryResult<Option<Event>> {
+pub fn find(connection: &mut PgConnection, account: AccountId, id: EventId) -> QueryResult<Option<Event>> {
     events::table.find((account, id)).select(Event::as_select()).first(connection).optional()
+}
+
+pub fn find_all(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) -> QueryResult<Vec<Event>> {
+    events::table
+        .filter(events::account_id.eq(account))
+        .filter(one_of!(events::id, ids))
+        .select(Event::as_select())
+        .load(connection)
 }
 
 pub fn list(
     connection: &mut PgConnection,
-    account: Id<Account>,
+    account: AccountId,
     page: &PageRequest,
     filter: &Filter,
 ) -> QueryResult<Vec<Event>> {
@@ -111,9 +116,9 @@ pub fn list(
         TypeFilter::Types(types) => query.filter(events::type_.eq_any(types)),
         TypeFilter::Prefix(prefix) => query.filter(events::type_.like(format!("{}%", escaped(prefix)))),
     };
-    match page.from() {
-        From::Newest => query.order(events::id.desc()).load(connection),
-        From::Oldest => query.order(events::id.asc()).load(connection),
+    match page.direction() {
+        Direction::Newest => query.order(events::id.desc()).load(connection),
+        Direction::Oldest => query.order(events::id.asc()).load(connection),
     }
 }
 

@@ -5,8 +5,6 @@
 
 use std::fmt;
 
-use actix_web::http::header::HeaderMap;
-
 /// The header's name.
 pub const HEADER: &str = "Idempotency-Key";
 
@@ -35,17 +33,16 @@ pub enum KeyError {
 }
 
 impl Key {
-    /// The key of a request, if it has one.
+    /// The key of a request, if it has one, by all values that came under the header's name.
     ///
     /// # Errors
     /// The header twice, or a value that is no key.
-    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, KeyError> {
-        let mut values = headers.get_all(HEADER);
-        let Some(value) = values.next() else { return Ok(None) };
-        if values.next().is_some() {
+    pub fn of<'a>(mut headers: impl Iterator<Item = &'a [u8]>) -> Result<Option<Self>, KeyError> {
+        let Some(value) = headers.next() else { return Ok(None) };
+        if headers.next().is_some() {
             return Err(KeyError::Repeated);
         }
-        Self::parse(value.as_bytes()).map(Some)
+        Self::parse(value).map(Some)
     }
 
     /// Reads a key, bare or as a structured-field string. HTTP has already taken white space off both ends.

@@ -4,23 +4,20 @@
 //! advisory lock is alone with its row, but for the sweeper, which deletes only what has expired.
 
 use chrono::{DateTime, Utc};
-use diesel::dsl::{AsSelect, SqlTypeOf};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::DatabaseErrorKind;
 use diesel::result::Error::DatabaseError;
-use diesel::sql_types::{BigInt, Binary, Bool, Nullable, Text};
+use diesel::sql_types::{BigInt, Bool};
 use sha2::{Digest, Sha256};
 
-use super::{Answer, Call, Claim, Fingerprint, Key, Source, fingerprint};
-use crate::app::State;
-use crate::auth::{Account, Credentials};
+use super::{Answer, Call, Claim, Fingerprint, Key, KeySource, fingerprint};
 use crate::error::Error;
-use crate::schema::{api_keys, idempotency_records as records};
+use crate::schema::idempotency_records as records;
 use crate::secrets::Secrets;
-use crate::types::cause::Request;
-use crate::types::{Cause, Id};
+use crate::types::Cause;
+use crate::types::ids::{AccountId, RequestId};
 
 /// A row.
 #[derive(Debug, Queryable, Selectable)]
@@ -28,7 +25,7 @@ use crate::types::{Cause, Id};
 pub struct Record {
     fingerprint_version: i16,
     fingerprint: Vec<u8>,
-    pub request_id: Id<Request>,
+    pub request_id: RequestId,
     pub status: i16,
     content_type: String,
     location: String,
@@ -41,12 +38,12 @@ pub struct Record {
 #[derive(Insertable)]
 #[diesel(table_name = records, treat_none_as_default_value = false)]
 struct NewRecord<'a> {
-    account_id: Id<Account>,
+    account_id: AccountId,
     source: &'a str,
     key: &'a str,
     fingerprint_version: i16,
     fingerprint: &'a [u8],
-    request_id: Id<Request>,
+    request_id: RequestId,
     status: i16,
     content_type: &'a str,
     location: &'a str,
@@ -71,7 +68,7 @@ impl Record {
     ///
     /// # Errors
     /// A sealed body that none of the server's secrets opens.
-    pub fn answer(&self, secrets: &Secrets, account: Id<Account>, claim: &Claim) -> Result<Answer, Error> {
+    pub fn answer(&self, secrets: &Secrets, account: AccountId, claim: &Claim) -> Result<Answer, Error> {
         let body = if self.sealed {
             secrets.open(&self.body, &seal_context(account, claim)).ok_or_else(|| {
                 Error::Internal("no secret of the server opens the stored answer".to_owned())
@@ -89,68 +86,11 @@ impl Record {
     }
 }
 
-/// The account of `credentials` and its record for `claim`, in one statement. `None`: no such API key.
-///
-/// # Errors
-/// What the statement reports.
-pub fn find_with_account(
-    connection: &mut PgConnection,
-    credentials: &Credentials,
-    claim: &Claim,
-) -> QueryResult<Option<(Id<Account>, Option<Record>)>> {
-    AccountWithRecord { credentials, claim, record: Record::as_select() }.get_result(connection).optional()
-}
-
-/// `LATERAL`, which the DSL has no word for, leaves one way to the record: by its whole primary key. A plain join may be
-/// planned as a look at every record, and goes on so when there are many, since the statement stays prepared.
-struct AccountWithRecord<'a> {
-    credentials: &'a Credentials,
-    claim: &'a Claim,
-    record: AsSelect<Record, Pg>,
-}
-
-impl QueryFragment<Pg> for AccountWithRecord<'_> {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        out.push_sql(
-            "SELECT api_keys.account_id, idempotency_records.* FROM api_keys LEFT JOIN LATERAL (SELECT ",
-        );
-        self.record.walk_ast(out.reborrow())?;
-        out.push_sql(
-            " FROM idempotency_records WHERE idempotency_records.account_id = api_keys.account_id \
-             AND idempotency_records.source = ",
-        );
-        out.push_bind_param::<Text, _>(self.claim.source.as_str())?;
-        out.push_sql(" AND idempotency_records.key = ");
-        out.push_bind_param::<Text, _>(self.claim.key.as_str())?;
-        out.push_sql(" LIMIT 1) AS idempotency_records ON true WHERE api_keys.secret_hash = ");
-        out.push_bind_param::<Binary, _>(self.credentials.hash())?;
-        out.push_sql(" AND api_keys.revoked_at IS NULL");
-        Ok(())
-    }
-}
-
-/// Written out, because the derived one knows no lifetimes.
-impl QueryId for AccountWithRecord<'_> {
-    type QueryId = AccountWithRecord<'static>;
-    const HAS_STATIC_QUERY_ID: bool = true;
-}
-
-impl Query for AccountWithRecord<'_> {
-    type SqlType =
-        (SqlTypeOf<api_keys::account_id>, Nullable<SqlTypeOf<<Record as Selectable<Pg>>::SelectExpression>>);
-}
-
-impl RunQueryDsl<PgConnection> for AccountWithRecord<'_> {}
-
 /// The record of `claim`.
 ///
 /// # Errors
 /// What the statement reports.
-pub fn find(
-    connection: &mut PgConnection,
-    account: Id<Account>,
-    claim: &Claim,
-) -> QueryResult<Option<Record>> {
+pub fn find(connection: &mut PgConnection, account: AccountId, claim: &Claim) -> QueryResult<Option<Record>> {
     find_by_key(connection, account, claim.source.as_str(), claim.key.as_str())
 }
 
@@ -160,7 +100,7 @@ pub fn find(
 /// What the statement reports.
 fn find_by_key(
     connection: &mut PgConnection,
-    account: Id<Account>,
+    account: AccountId,
     source: &str,
     key: &str,
 ) -> QueryResult<Option<Record>> {
@@ -173,14 +113,14 @@ fn find_by_key(
 /// # Errors
 /// What the statement reports.
 pub fn insert(
-    state: &State,
+    secrets: &Secrets,
     connection: &mut PgConnection,
-    account: Id<Account>,
+    account: AccountId,
     call: &Call,
     claim: &Claim,
     answer: &Answer,
 ) -> QueryResult<bool> {
-    let sealed_body = claim.secret.then(|| state.secrets.seal(&answer.body, &seal_context(account, claim)));
+    let sealed_body = claim.secret.then(|| secrets.seal(&answer.body, &seal_context(account, claim)));
     let lifetime = chrono::Duration::from_std(claim.lifetime).unwrap_or(chrono::Duration::days(36_500));
     let record = NewRecord {
         account_id: account,
@@ -212,7 +152,7 @@ pub fn insert(
 ///
 /// # Errors
 /// What the statement reports.
-pub fn delete(connection: &mut PgConnection, account: Id<Account>, claim: &Claim) -> QueryResult<()> {
+pub fn delete(connection: &mut PgConnection, account: AccountId, claim: &Claim) -> QueryResult<()> {
     diesel::delete(records::table.find((account, claim.source.as_str(), claim.key.as_str())))
         .execute(connection)?;
     Ok(())
@@ -222,7 +162,7 @@ pub fn delete(connection: &mut PgConnection, account: Id<Account>, claim: &Claim
 ///
 /// # Errors
 /// What the statement reports.
-pub fn try_lock(connection: &mut PgConnection, account: Id<Account>, claim: &Claim) -> QueryResult<bool> {
+pub fn try_lock(connection: &mut PgConnection, account: AccountId, claim: &Claim) -> QueryResult<bool> {
     diesel::select(pg_try_advisory_xact_lock(lock_number(account, claim.source.as_str(), claim.key.as_str())))
         .get_result(connection)
 }
@@ -238,7 +178,7 @@ pub enum Known {
 /// # Errors
 /// What the statements report.
 pub fn known(connection: &mut PgConnection, cause: &Cause, key: &Key) -> QueryResult<Option<Known>> {
-    let (account, source) = (cause.account, Source::Api.as_str());
+    let (account, source) = (cause.account, KeySource::Api.as_str());
     // The lock is looked for first: a request that ends in between is then found by its record. The lock itself
     // is never taken, or the look-up would make the request fail that it asks about.
     let is_running: bool =
@@ -281,7 +221,7 @@ diesel::define_sql_function! {
 }
 
 /// The number of a key's advisory lock. Two keys that share one (a chance of 2⁻⁶⁴) only conflict while both run.
-fn lock_number(account: Id<Account>, source: &str, key: &str) -> i64 {
+fn lock_number(account: AccountId, source: &str, key: &str) -> i64 {
     let mut hash = Sha256::new();
     hash.update(b"oncepay idempotency key\0");
     hash.update(account.uuid().as_bytes());
@@ -292,6 +232,6 @@ fn lock_number(account: Id<Account>, source: &str, key: &str) -> i64 {
 }
 
 /// What a sealed body is bound to, so that it opens in no other record.
-fn seal_context(account: Id<Account>, claim: &Claim) -> String {
+fn seal_context(account: AccountId, claim: &Claim) -> String {
     format!("{account} {} {}", claim.source.as_str(), claim.key)
 }

@@ -1,77 +1,83 @@
-use actix_web::web;
-use serde_json::json;
+//! The route of notifications: who may send them, and how they are read.
 
-use super::{News, Notification, RETENTION};
-use crate::app::Route;
-use crate::auth::Account;
-use crate::db::Tx;
-use crate::disputes::{Allegation, Verdict};
+use actix_web::HttpRequest;
+use actix_web::web::{self, Data};
+use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{RETENTION, Receiver};
+use crate::card_network::Notification;
 use crate::error::{Error, quoted};
-use crate::idempotency::{Answer, Policy};
-use crate::notifications;
+use crate::http::{Payload, Policy, Route, Tx};
+use crate::idempotency::{Answer, Key};
 use crate::types::Id;
-use crate::wire::{Parameters, Params, Payload};
+use crate::types::ids::{AccountId, kinds};
+use crate::wire::{Parameters, Params, json as wire_json, signature};
 
 pub const PATH: &str = "/v1/provider_notifications";
 
 pub fn routes() -> Vec<Route> {
-    vec![Route::post(PATH, Policy::Signed { lifetime: RETENTION }, || web::to(receive))]
+    vec![Route::post(PATH, Policy::Signed { lifetime: RETENTION, admit }, || web::to(receive))]
+}
+
+async fn receive(tx: Tx, receiver: Data<Receiver>, body: Payload<Notification>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (notification, _) = body.parse()?;
+        (receiver.apply)(connection, cause, notification)?;
+        Ok(Answer::json(200, &json!({ "object": "provider_notification", "received": true })))
+    })
+    .await
+}
+
+/// Judges the signature; then reads whom the notification is about and its id.
+fn admit(request: &HttpRequest, bytes: &[u8], now: DateTime<Utc>) -> Result<(AccountId, Key, Value), Error> {
+    let receiver = request.app_data::<Data<Receiver>>().expect("app/mod.rs gives the app its receiver");
+    let header = request.headers().get(signature::HEADER).and_then(|value| value.to_str().ok());
+    signature::verify(header, &receiver.secret, now, bytes)
+        .map_err(|error| Error::SignatureRefused(error.to_string()))?;
+    let body = wire_json::parse(bytes)?;
+    let text = |name: &str| body[name].as_str().ok_or_else(|| Error::ParameterMissing(name.to_owned()));
+    let account = text("account")?;
+    let account = Id::parse(account).ok_or_else(|| Error::no_such::<kinds::Account>(account, "account"))?;
+    let key = Key::parse(text("id")?.as_bytes())
+        .map_err(|error| Error::invalid("id", format!("The id of the notification {error}.")))?;
+    Ok((account, key, body))
 }
 
 impl Parameters for Notification {
     fn read(params: &mut Params) -> Result<Self, Error> {
         // The id is the key, and the account the caller: the guard has read both.
         params.need::<String>("id")?;
-        params.need::<Id<Account>>("account")?;
+        params.need::<AccountId>("account")?;
         params.need::<i64>("created")?;
-        let event: String = params.need("type")?;
-        let mut data: Params = params.need("data")?;
-        let news = match event.as_str() {
-            "refund.succeeded" => News::RefundSucceeded(data.need("refund")?),
-            "refund.failed" => News::RefundFailed(data.need("refund")?),
-            "dispute.created" => News::DisputeCreated(allegation(&mut data)?),
-            "dispute.closed" => News::DisputeClosed(allegation(&mut data)?, verdict(&mut data)?),
-            other => {
-                return Err(Error::invalid(
-                    "type",
-                    format!("Unknown type of notification: {}", quoted(other)),
-                ));
-            }
-        };
-        data.finish()?;
-        Ok(Self(news))
+        let kind: String = params.need("type")?;
+        let data = params.take_value("data").ok_or_else(|| Error::ParameterMissing("data".to_owned()))?;
+        match kind.as_str() {
+            "refund.succeeded" => read(data).map(Notification::RefundSucceeded),
+            "refund.failed" => read(data).map(Notification::RefundFailed),
+            "dispute.created" => read(data).map(Notification::DisputeCreated),
+            "dispute.closed" => read(data).map(Notification::DisputeClosed),
+            other => Err(Error::invalid("type", format!("Unknown type of notification: {}", quoted(other)))),
+        }
     }
 }
 
-fn allegation(data: &mut Params) -> Result<Allegation, Error> {
-    let name: String = data.need("dispute")?;
-    let known = Id::parse(&name).and_then(|dispute| Some((dispute, dispute.made_at()?)));
-    let (dispute, made_at) = known.ok_or_else(|| {
-        let message = "is no name of a dispute: that is dp_ and a UUIDv7 in 32 hex digits.";
-        Error::invalid("data[dispute]", format!("{} {message}", quoted(&name)))
-    })?;
-    Ok(Allegation {
-        dispute,
-        made_at,
-        charge: data.need("charge")?,
-        reason: data.need("reason")?,
-        is_inquiry: data.need("inquiry")?,
+/// Reads the data of a notification. Errors name the member, as in `data[charge]`.
+fn read<T: DeserializeOwned>(data: Value) -> Result<T, Error> {
+    serde_path_to_error::deserialize(data).map_err(|error| {
+        let message = error.inner().to_string();
+        let named = message.split('`').nth(1).unwrap_or_default();
+        if message.starts_with("missing field") {
+            return Error::ParameterMissing(format!("data[{named}]"));
+        }
+        if message.starts_with("unknown field") {
+            return Error::ParameterUnknown(format!("data[{}]", quoted(named)));
+        }
+        let path = error.path().to_string();
+        Error::invalid(
+            &format!("data[{}]", quoted(&path)),
+            format!("Invalid {}: {}", quoted(&path), quoted(&message)),
+        )
     })
-}
-
-fn verdict(data: &mut Params) -> Result<Verdict, Error> {
-    match data.need::<String>("outcome")?.as_str() {
-        "won" => Ok(Verdict::Won),
-        "lost" => Ok(Verdict::Lost),
-        other => Err(Error::invalid("data[outcome]", format!("Unknown outcome: {}", quoted(other)))),
-    }
-}
-
-async fn receive(tx: Tx, body: Payload<Notification>) -> Result<Answer, Error> {
-    tx.run(move |connection, cause| {
-        let (notification, _) = body.parse()?;
-        notifications::apply(connection, cause, notification.0)?;
-        Ok(Answer::json(200, &json!({ "object": "provider_notification", "received": true })))
-    })
-    .await
 }

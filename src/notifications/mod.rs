@@ -4,43 +4,24 @@
 //! idempotency key: one transaction claims it, applies it and stores the answer, like any other request; the second
 //! delivery finds the first answer and changes nothing. Out of order, each notification still ends in the right state,
 //! because it says all that is needed, and what is final stays.
+//!
+//! What a notification does to payments is not known here: the app hands it down, as a function.
 
 pub mod handlers;
 
 use diesel::pg::PgConnection;
 
-use crate::disputes::{self, Allegation, Verdict};
+use crate::card_network::Notification;
 use crate::error::Error;
-use crate::refunds::{self, Refund};
-use crate::types::{Cause, Id};
+use crate::types::Cause;
 
 /// How long a sender may go on sending: three days, and most of a fourth to spare.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(94 * 3600);
 
-/// A notification.
-#[derive(Debug)]
-pub struct Notification(pub News);
-
-/// What it says.
-#[derive(Debug, PartialEq, Eq)]
-pub enum News {
-    RefundSucceeded(Id<Refund>),
-    RefundFailed(Id<Refund>),
-    DisputeCreated(Allegation),
-    DisputeClosed(Allegation, Verdict),
-}
-
-/// Applies a notification.
-///
-/// # Errors
-/// It speaks of what is not there. The sender will try again, and it may be there then.
-pub fn apply(connection: &mut PgConnection, cause: &Cause, news: News) -> Result<(), Error> {
-    match news {
-        News::RefundSucceeded(refund) => refunds::settle(connection, cause, refund).map(drop),
-        News::RefundFailed(refund) => refunds::fail(connection, cause, refund).map(drop),
-        News::DisputeCreated(allegation) => disputes::open(connection, cause, allegation).map(drop),
-        News::DisputeClosed(allegation, verdict) => {
-            disputes::close_by_network(connection, cause, allegation, verdict).map(drop)
-        }
-    }
+/// Who receives notifications.
+pub struct Receiver {
+    /// The secret under which the card network signs.
+    pub secret: String,
+    /// What a notification does. An error is answered, and the sender tries again.
+    pub apply: fn(&mut PgConnection, &Cause, Notification) -> Result<(), Error>,
 }

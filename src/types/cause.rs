@@ -5,25 +5,16 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use uuid::ContextV7;
 
+use super::ids::{AccountId, RequestId};
 use super::{Id, Kind};
-use crate::auth::Account;
-
-/// One call of the API, as an id: `req_…`.
-#[derive(Debug)]
-pub struct Request;
-
-impl Kind for Request {
-    const PREFIX: &'static str = "req";
-    const NOUN: &'static str = "request";
-}
 
 /// Why a row is written. Every verb of the domain takes one after the connection, and every effect keeps its
 /// `request_id`, which the remembered answer carries too: so an audit can join the two.
 ///
 /// Time is a value: no business rule asks the clock or SQL's `now()`, so that a test can move it.
 pub struct Cause {
-    pub account: Id<Account>,
-    pub request_id: Id<Request>,
+    pub account: AccountId,
+    pub request_id: RequestId,
     pub idempotency_key: Option<String>,
     pub now: DateTime<Utc>,
     /// How the caller reached this server, for pages that it sends people to: `http://localhost:8080`.
@@ -33,8 +24,8 @@ pub struct Cause {
 
 impl Cause {
     pub fn new(
-        account: Id<Account>,
-        request_id: Id<Request>,
+        account: AccountId,
+        request_id: RequestId,
         idempotency_key: Option<String>,
         now: DateTime<Utc>,
         base_url: String,
@@ -43,7 +34,7 @@ impl Cause {
     }
 
     /// The cause of what nobody asked for: the end of a hold whose time is over.
-    pub fn of_the_service(account: Id<Account>, now: DateTime<Utc>) -> Self {
+    pub fn of_the_service(account: AccountId, now: DateTime<Utc>) -> Self {
         Self::new(account, Id::new(now, &ContextV7::new()), None, now, String::new())
     }
 

@@ -7,7 +7,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
-use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::expression::AsExpression;
@@ -16,14 +15,56 @@ use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types;
 use uuid::{ContextV7, Timestamp, Uuid};
 
-use crate::error::Error;
-
 /// A noun that has ids.
 pub trait Kind: 'static {
     /// What stands before the underscore, as in `cus`.
     const PREFIX: &'static str;
     /// What an error message calls it, as in "No such customer".
     const NOUN: &'static str;
+    /// What an error message calls an id of it in a path.
+    const PATH_PARAM: &'static str = "id";
+}
+
+/// Writes a line of the table below: a kind, which has no values, and the type of its ids.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $id:ident = $kind:ident($prefix:literal, $noun:literal $(, $path_param:literal)?);)+) => {
+        /// The nouns that have ids. They stand together down here, because a row names rows of other nouns by their ids.
+        pub mod kinds {
+            $(
+                #[derive(Debug)]
+                pub enum $kind {}
+
+                impl super::Kind for $kind {
+                    const PREFIX: &'static str = $prefix;
+                    const NOUN: &'static str = $noun;
+                    $(const PATH_PARAM: &'static str = $path_param;)?
+                }
+            )+
+        }
+        $($(#[$doc])* pub type $id = Id<kinds::$kind>;)+
+    };
+}
+
+kinds! {
+    /// Whoever owns customers, charges and API keys.
+    AccountId = Account("acct", "account");
+    /// One call of the API.
+    RequestId = Request("req", "request");
+    CustomerId = Customer("cus", "customer");
+    PaymentMethodId = PaymentMethod("pm", "PaymentMethod");
+    /// A payment method as the older API names it.
+    CardId = Card("card", "source");
+    TokenId = Token("tok", "token");
+    PaymentIntentId = PaymentIntent("pi", "payment_intent", "intent");
+    ChargeId = Charge("ch", "charge");
+    RefundId = Refund("re", "refund");
+    DisputeId = Dispute("dp", "dispute");
+    /// A row of the ledger.
+    BalanceTransactionId = BalanceTransaction("txn", "balance transaction");
+    EventId = Event("evt", "event");
+    WebhookEndpointId = WebhookEndpoint("we", "webhook endpoint");
+    /// What the card network tells this service. The id is the idempotency key of its deliveries.
+    NotificationId = Notification("ntf", "notification");
 }
 
 /// The id of a `K`. Ids of two nouns are two types, so one cannot stand where the other belongs.
@@ -74,42 +115,6 @@ impl<K: Kind> Id<K> {
     }
 }
 
-/// What the id in a path names. Whatever is no id of a `K` names nothing.
-///
-/// # Errors
-/// [`Error::NotFound`], and what `find` reports.
-pub fn in_path<K: Kind, T>(
-    text: &str,
-    find: impl FnOnce(Id<K>) -> QueryResult<Option<T>>,
-) -> Result<T, Error> {
-    in_path_read(text, Id::parse(text), find)
-}
-
-/// As [`in_path`], for a noun that reads its ids in a way of its own.
-///
-/// # Errors
-/// As [`in_path`].
-pub fn in_path_read<K: Kind, T>(
-    text: &str,
-    id: Option<Id<K>>,
-    find: impl FnOnce(Id<K>) -> QueryResult<Option<T>>,
-) -> Result<T, Error> {
-    let found = id.map(find).transpose()?.flatten();
-    found.ok_or_else(|| Error::not_found::<K>(text))
-}
-
-/// What the id in a parameter names.
-///
-/// # Errors
-/// [`Error::ReferenceNotFound`], and what `find` reports.
-pub fn in_parameter<K: Kind, T>(
-    id: Id<K>,
-    param: &str,
-    find: impl FnOnce(Id<K>) -> QueryResult<Option<T>>,
-) -> Result<T, Error> {
-    find(id)?.ok_or_else(|| Error::no_such::<K>(&id.to_string(), param))
-}
-
 impl<K: Kind> fmt::Display for Id<K> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}_{}", K::PREFIX, self.uuid.simple())
@@ -125,6 +130,19 @@ impl<K: Kind> fmt::Debug for Id<K> {
 impl<K: Kind> serde::Serialize for Id<K> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de, K: Kind> serde::Deserialize<'de> for Id<K> {
+    fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(reader)?;
+        Self::parse(&text).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "no such {}: an id is {}_ and 32 hex digits",
+                K::NOUN,
+                K::PREFIX
+            ))
+        })
     }
 }
 

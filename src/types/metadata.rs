@@ -10,7 +10,7 @@ use diesel::expression::AsExpression;
 use diesel::sql_types::Jsonb;
 use serde::{Deserialize, Serialize};
 
-use crate::db::jsonb_column;
+use super::column::jsonb_column;
 
 /// The most keys an object may have.
 pub const MAX_KEYS: usize = 50;

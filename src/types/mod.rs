@@ -5,12 +5,17 @@
 //! written. A [`Page`], what is asked of it, and a [`Cause`] only keep together what belongs together.
 
 pub mod cause;
+mod clock;
+mod column;
 pub mod ids;
 pub mod metadata;
 pub mod money;
 pub mod page;
 
 pub use cause::Cause;
+pub use clock::Clock;
+pub(crate) use column::{jsonb_column, text_column};
+pub use column::{read_jsonb, write_json, write_jsonb};
 pub use ids::{Id, Kind};
 pub use metadata::{Metadata, MetadataPatch};
 pub use money::{Amount, Currency};

@@ -12,12 +12,12 @@ pub struct PageRequest {
     low: u128,
     high: u128,
     limit: u8,
-    from: From,
+    direction: Direction,
 }
 
 /// Where a page begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum From {
+pub enum Direction {
     /// The newest rows of the range.
     Newest,
     /// `ending_before`: the rows right above a cursor. They are still shown newest first.
@@ -49,7 +49,7 @@ impl PageRequest {
     /// The newest `limit` rows; `limit` is 1–100.
     pub fn new(limit: u8) -> Self {
         debug_assert!((1..=100).contains(&limit), "the reader of parameters checks it");
-        Self { low: 0, high: u128::MAX, limit, from: From::Newest }
+        Self { low: 0, high: u128::MAX, limit, direction: Direction::Newest }
     }
 
     /// Keeps to the rows on the cursor's far side.
@@ -58,7 +58,7 @@ impl PageRequest {
             Cursor::StartingAfter(id) => self.high = self.high.min(id.as_u128()),
             Cursor::EndingBefore(id) => {
                 self.low = self.low.max(id.as_u128().saturating_add(1));
-                self.from = From::Oldest;
+                self.direction = Direction::Oldest;
             }
         }
         self
@@ -86,16 +86,8 @@ impl PageRequest {
         Uuid::from_u128(self.high)
     }
 
-    pub fn from(&self) -> From {
-        self.from
-    }
-
-    /// The parameter that a cursor of this page came in.
-    pub fn cursor_name(&self) -> &'static str {
-        match self.from {
-            From::Newest => "starting_after",
-            From::Oldest => "ending_before",
-        }
+    pub fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// How many rows to ask the database for: one more than the page holds tells whether there are more.
@@ -103,11 +95,11 @@ impl PageRequest {
         i64::from(self.limit) + 1
     }
 
-    /// Makes the page of the fetched rows, which stand in the order of [`PageRequest::from`].
+    /// Makes the page of the fetched rows, which stand in the order of [`PageRequest::direction`].
     pub fn page<T>(&self, mut rows: Vec<T>) -> Page<T> {
         let has_more = rows.len() > usize::from(self.limit);
         rows.truncate(usize::from(self.limit));
-        if self.from == From::Oldest {
+        if self.direction == Direction::Oldest {
             rows.reverse();
         }
         Page { rows, has_more }
@@ -129,7 +121,7 @@ mod tests {
     fn fetch(ids: &[u128], request: &PageRequest) -> Page<u128> {
         let mut found: Vec<u128> =
             ids.iter().copied().filter(|id| (request.low..request.high).contains(id)).collect();
-        if request.from() == From::Newest {
+        if request.direction() == Direction::Newest {
             found.reverse();
         }
         found.truncate(usize::try_from(request.rows_to_fetch()).unwrap());

@@ -10,14 +10,17 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use futures_util::StreamExt;
 use reqwest::redirect;
-use tokio::sync::mpsc;
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
 
 use super::queries::{self, Attempt, Leased};
-use super::{Status, WebhookEndpoint, signature, target};
-use crate::app::State;
+use super::{Settings, Status, WebhookEndpoint, target};
+use crate::db::Database;
 use crate::error::Error;
-use crate::events;
-use crate::types::Id;
+use crate::secrets::Secrets;
+use crate::types::Clock;
+use crate::types::ids::WebhookEndpointId;
+use crate::wire::{API_VERSION, signature};
 
 /// How long an endpoint may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -112,21 +115,32 @@ enum Ending {
     Unrecorded,
 }
 
-type Standings = HashMap<Id<WebhookEndpoint>, Standing>;
+type Standings = HashMap<WebhookEndpointId, Standing>;
+
+/// What the worker runs on.
+#[derive(Clone)]
+pub struct Sender {
+    pub database: Database,
+    pub secrets: Secrets,
+    pub clock: Clock,
+    pub settings: Settings,
+    /// Notified after each commit of this process.
+    pub committed: Arc<Notify>,
+}
 
 /// Sends what is due, for ever.
 ///
 /// # Errors
 /// The client cannot be made.
-pub async fn run(state: State) -> Result<(), Error> {
-    let client = client(&state)?;
+pub async fn run(sender: Sender) -> Result<(), Error> {
+    let client = client(&sender)?;
     let (ended, mut ends) = mpsc::unbounded_channel();
     let mut standings = Standings::new();
     loop {
         while let Ok((endpoint, ending)) = ends.try_recv() {
             note(&mut standings, endpoint, ending);
         }
-        let (leased, has_endpoints) = match lease(&state, &standings).await {
+        let (leased, has_endpoints) = match lease(&sender, &standings).await {
             Ok(found) => found,
             Err(error) => {
                 log::warn!("webhooks wait: {}", error.for_log());
@@ -136,9 +150,9 @@ pub async fn run(state: State) -> Result<(), Error> {
         let is_idle = leased.is_empty();
         for (delivery, endpoint) in leased {
             standings.entry(endpoint.id).or_default().sent += 1;
-            let (state, client, ended) = (Arc::clone(&state), client.clone(), ended.clone());
+            let (sender, client, ended) = (sender.clone(), client.clone(), ended.clone());
             actix_web::rt::spawn(async move {
-                let ending = send(&state, &client, delivery, &endpoint).await.unwrap_or_else(|error| {
+                let ending = send(&sender, &client, delivery, &endpoint).await.unwrap_or_else(|error| {
                     log::warn!("a webhook will be sent again: {}", error.for_log());
                     Ending::Unrecorded
                 });
@@ -148,7 +162,7 @@ pub async fn run(state: State) -> Result<(), Error> {
         if is_idle {
             tokio::select! {
                 // Where nobody wants to hear of them, effects wake nobody.
-                () = state.wake.notified(), if has_endpoints => tokio::time::sleep(GATHER).await,
+                () = sender.committed.notified(), if has_endpoints => tokio::time::sleep(GATHER).await,
                 Some((endpoint, ending)) = ends.recv() => note(&mut standings, endpoint, ending),
                 () = tokio::time::sleep(REST) => {}
             }
@@ -158,7 +172,7 @@ pub async fn run(state: State) -> Result<(), Error> {
 
 /// Notes how a delivery ended, and logs when an endpoint begins to fail and when it takes deliveries again; what became
 /// of each is in its attempts. An endpoint of which there is nothing to know is forgotten.
-fn note(standings: &mut Standings, endpoint: Id<WebhookEndpoint>, ending: Ending) {
+fn note(standings: &mut Standings, endpoint: WebhookEndpointId, ending: Ending) {
     let Some(standing) = standings.get_mut(&endpoint) else { return };
     match &ending {
         Ending::Failed(why) if standing.failures == 0 => {
@@ -176,7 +190,7 @@ fn note(standings: &mut Standings, endpoint: Id<WebhookEndpoint>, ending: Ending
 }
 
 /// No redirects, no proxies, and names are looked up by [`target::Resolver`].
-fn client(state: &State) -> Result<reqwest::Client, Error> {
+fn client(sender: &Sender) -> Result<reqwest::Client, Error> {
     // Another part of the program may have chosen already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
@@ -184,7 +198,7 @@ fn client(state: &State) -> Result<reqwest::Client, Error> {
         .no_proxy()
         .timeout(TIMEOUT)
         .user_agent("oncepay")
-        .dns_resolver(target::Resolver { allow_private: state.webhooks.allow_private })
+        .dns_resolver(target::Resolver { allow_private: sender.settings.allow_private })
         .build()
         .map_err(|error| Error::Internal(format!("no client for webhooks: {error}")))
 }
@@ -192,8 +206,8 @@ fn client(state: &State) -> Result<reqwest::Client, Error> {
 /// How many more deliveries each endpoint may get now: of those that do well, and of those that fail. Those have half of
 /// all places between them, so that however many there are, the others find one.
 struct Rooms {
-    well: Vec<(Id<WebhookEndpoint>, i64)>,
-    failing: Vec<(Id<WebhookEndpoint>, i64)>,
+    well: Vec<(WebhookEndpointId, i64)>,
+    failing: Vec<(WebhookEndpointId, i64)>,
     /// How many more deliveries all that fail may get.
     for_failing: i64,
 }
@@ -218,7 +232,7 @@ impl Rooms {
 /// Leases what may be sent now, each delivery with its endpoint as it is now: it may just have been disabled, or its
 /// secret rolled. Says also whether there is any endpoint.
 async fn lease(
-    state: &State,
+    sender: &Sender,
     standings: &Standings,
 ) -> Result<(Vec<(Leased, WebhookEndpoint)>, bool), Error> {
     let sent: i64 = standings.values().map(|standing| standing.sent).sum();
@@ -229,7 +243,7 @@ async fn lease(
         return Ok((Vec::new(), true));
     }
     let rooms = Rooms::new(standings, share, Instant::now());
-    let now = state.clock.now();
+    let now = sender.clock.now();
     let work = move |connection: &mut diesel::pg::PgConnection| {
         let until = now + LEASE;
         let mut leased = queries::lease(connection, now, until, share, &rooms.well, free)?;
@@ -245,7 +259,7 @@ async fn lease(
         let pairs = leased.into_iter().filter_map(pair).map(|(endpoint, delivery)| (delivery, endpoint));
         Ok((pairs.collect(), has_endpoints))
     };
-    state.database.run(work).await?
+    sender.database.run(work).await?
 }
 
 /// What came back of an attempt.
@@ -257,18 +271,18 @@ struct Attempted {
 
 /// Posts one delivery, and records how it ended.
 async fn send(
-    state: &State,
+    sender: &Sender,
     client: &reqwest::Client,
     delivery: Leased,
     endpoint: &WebhookEndpoint,
 ) -> Result<Ending, Error> {
     let begun = Instant::now();
     let payload = match &endpoint.api_version {
-        Some(version) => events::as_of(&delivery.payload, version),
+        Some(version) => as_of(&delivery.payload, version),
         None => delivery.payload,
     };
-    let ended = post(state, client, endpoint, payload).await;
-    let now = state.clock.now();
+    let ended = post(sender, client, endpoint, payload).await;
+    let now = sender.clock.now();
     let ending = match (&ended.error, ended.status_code) {
         (None, Some(200..300)) => Ending::Delivered,
         (None, status) => Ending::Failed(format!("the answer was {}", status.unwrap_or_default())),
@@ -285,7 +299,7 @@ async fn send(
         answer: ended.answer,
         created_at: now,
     };
-    let (status, next) = match state.webhooks.schedule.next(delivery.attempts, now) {
+    let (status, next) = match sender.settings.schedule.next(delivery.attempts, now) {
         _ if matches!(ending, Ending::Delivered) => (Status::Delivered, now),
         Some(next) => (Status::Pending, next),
         None => (Status::Failed, now),
@@ -294,24 +308,32 @@ async fn send(
     let work = move |connection: &mut diesel::pg::PgConnection| {
         Ok(queries::record(connection, &attempt, number, status, next)?)
     };
-    state.database.run(work).await??;
+    sender.database.run(work).await??;
     Ok(ending)
 }
 
+/// A payload that says another version of the API. The objects are the same; an SDK may refuse an event whose version is
+/// not its own.
+fn as_of(payload: &str, version: &str) -> String {
+    let member = |version: &str| format!("\"api_version\":{}", Value::from(version));
+    // The first is the event's own: what its object holds comes after it.
+    payload.replacen(&member(API_VERSION), &member(version), 1)
+}
+
 async fn post(
-    state: &State,
+    sender: &Sender,
     client: &reqwest::Client,
     endpoint: &WebhookEndpoint,
     payload: String,
 ) -> Attempted {
     let failed = |error: String| Attempted { status_code: None, error: Some(error), answer: String::new() };
-    let now = state.clock.now();
-    let Some(secrets) = endpoint.secrets(&state.secrets, now) else {
+    let now = sender.clock.now();
+    let Some(secrets) = endpoint.secrets(&sender.secrets, now) else {
         return failed(
             "the secret cannot be opened: was the server's secret replaced without keeping it?".to_owned(),
         );
     };
-    let url = match target::parse(&endpoint.url, state.webhooks.allow_private) {
+    let url = match target::parse(&endpoint.url, sender.settings.allow_private) {
         Ok(url) => url,
         Err(error) => return failed(format!("the URL {error}")),
     };
@@ -386,7 +408,7 @@ mod tests {
         standings.insert(id(3), Standing { sent: 0, failures: DEAD_AFTER, rests_until: Some(now) });
         let rooms = Rooms::new(&standings, PER_ENDPOINT, now);
         assert_eq!(rooms.for_failing, ALTOGETHER / 2 - 5);
-        let sorted = |mut rooms: Vec<(Id<WebhookEndpoint>, i64)>| {
+        let sorted = |mut rooms: Vec<(WebhookEndpointId, i64)>| {
             rooms.sort_by_key(|(id, _)| id.uuid());
             rooms
         };

@@ -1,14 +1,14 @@
-use actix_web::web::{self, Path};
+use actix_web::web::{self, Data, Path};
 
-use super::{CreateEndpoint, DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, UpdateEndpoint, WebhookEndpoint};
-use crate::app::Route;
-use crate::db::{Db, Tx};
+use super::{CreateEndpoint, DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, Settings, UpdateEndpoint};
+use crate::answers;
 use crate::error::{Error, quoted};
-use crate::idempotency::{Answer, Policy};
-use crate::types::{Id, Page, PageRequest};
+use crate::http::{Db, Payload, Policy, Route, Tx};
+use crate::idempotency::Answer;
+use crate::types::ids::kinds;
 use crate::webhooks;
 use crate::wire::params::FromParameter;
-use crate::wire::{self, Nothing, Parameters, Params, Payload, Update};
+use crate::wire::{List, Nothing, Parameters, Params, Update};
 
 const PATH: &str = "/v1/webhook_endpoints";
 
@@ -24,8 +24,6 @@ pub fn routes() -> Vec<Route> {
         Route::post("/v1/webhook_endpoints/{endpoint}", Policy::KEYED, || web::to(update)),
         Route::delete("/v1/webhook_endpoints/{endpoint}", Policy::Unkeyed, || web::to(delete)),
         Route::post("/v1/webhook_endpoints/{endpoint}/roll_secret", secret, || web::to(roll_secret)),
-        Route::get("/v1/events/{event}/deliveries", || web::to(deliveries)),
-        Route::post("/v1/events/{event}/resend", Policy::KEYED, || web::to(resend)),
     ]
 }
 
@@ -126,35 +124,13 @@ impl Parameters for RollSecret {
     }
 }
 
-struct Resend {
-    endpoint: Option<Id<WebhookEndpoint>>,
-}
-
-impl Parameters for Resend {
-    fn read(params: &mut Params) -> Result<Self, Error> {
-        Ok(Self { endpoint: params.take("webhook_endpoint")? })
-    }
-}
-
-struct ListEndpoints {
-    page: PageRequest,
-    cursor: Option<Id<WebhookEndpoint>>,
-}
-
-impl Parameters for ListEndpoints {
-    fn read(params: &mut Params) -> Result<Self, Error> {
-        let (page, cursor) = params.page()?;
-        Ok(Self { page, cursor })
-    }
-}
-
-async fn create(tx: Tx, body: Payload<CreateEndpoint>) -> Result<Answer, Error> {
+async fn create(tx: Tx, settings: Data<Settings>, body: Payload<CreateEndpoint>) -> Result<Answer, Error> {
     let state = tx.state();
     tx.run(move |connection, cause| {
         let (create, expand) = body.parse()?;
         let (endpoint, secret) =
-            webhooks::create(connection, cause, create, &state.secrets, &state.webhooks)?;
-        wire::created(connection, cause, PATH, endpoint.shape_with(&secret), &expand)
+            webhooks::create(connection, cause, create, &state.engine.secrets, &settings)?;
+        answers::created(connection, cause, PATH, endpoint.object_with(&secret), &expand)
     })
     .await
 }
@@ -163,17 +139,21 @@ async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<A
     db.read(move |connection, cause| {
         let (_, expand) = query.parse()?;
         let endpoint = webhooks::retrieve(connection, cause, &id)?;
-        wire::found(connection, cause, endpoint.shape(), &expand)
+        answers::found(connection, cause, endpoint.object(), &expand)
     })
     .await
 }
 
-async fn update(tx: Tx, id: Path<String>, body: Payload<UpdateEndpoint>) -> Result<Answer, Error> {
-    let state = tx.state();
+async fn update(
+    tx: Tx,
+    settings: Data<Settings>,
+    id: Path<String>,
+    body: Payload<UpdateEndpoint>,
+) -> Result<Answer, Error> {
     tx.run(move |connection, cause| {
         let (update, expand) = body.parse()?;
-        let endpoint = webhooks::update(connection, cause, &id, update, &state.webhooks)?;
-        wire::found(connection, cause, endpoint.shape(), &expand)
+        let endpoint = webhooks::update(connection, cause, &id, update, &settings)?;
+        answers::found(connection, cause, endpoint.object(), &expand)
     })
     .await
 }
@@ -182,7 +162,7 @@ async fn delete(tx: Tx, id: Path<String>, query: Payload<Nothing>) -> Result<Ans
     tx.run(move |connection, cause| {
         let (_, expand) = query.parse()?;
         let endpoint = webhooks::delete(connection, cause, &id)?;
-        wire::found(connection, cause, endpoint.shape(), &expand)
+        answers::found(connection, cause, endpoint.object(), &expand)
     })
     .await
 }
@@ -192,39 +172,18 @@ async fn roll_secret(tx: Tx, id: Path<String>, body: Payload<RollSecret>) -> Res
     tx.run(move |connection, cause| {
         let (roll, expand) = body.parse()?;
         let (endpoint, secret) =
-            webhooks::roll_secret(connection, cause, &id, roll.grace_seconds, &state.secrets)?;
-        wire::found(connection, cause, endpoint.shape_with(&secret), &expand)
+            webhooks::roll_secret(connection, cause, &id, roll.grace_seconds, &state.engine.secrets)?;
+        answers::found(connection, cause, endpoint.object_with(&secret), &expand)
     })
     .await
 }
 
-async fn list(db: Db, query: Payload<ListEndpoints>) -> Result<Answer, Error> {
+async fn list(db: Db, query: Payload<List<kinds::WebhookEndpoint, Nothing>>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
         let (list, expand) = query.parse()?;
-        let page = webhooks::list(connection, cause, &list.page, list.cursor)?;
-        let shapes = page.map(|endpoint| endpoint.shape());
-        wire::listed(connection, cause, (PATH, "webhook_endpoint"), shapes, &expand)
-    })
-    .await
-}
-
-async fn deliveries(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
-    db.read(move |connection, cause| {
-        let (_, expand) = query.parse()?;
-        let rows = webhooks::deliveries(connection, cause, &id)?;
-        let path = format!("/v1/events/{id}/deliveries");
-        wire::listed(connection, cause, (&path, "webhook_delivery"), Page { rows, has_more: false }, &expand)
-    })
-    .await
-}
-
-async fn resend(tx: Tx, id: Path<String>, body: Payload<Resend>) -> Result<Answer, Error> {
-    tx.run(move |connection, cause| {
-        let (resend, expand) = body.parse()?;
-        let event = webhooks::resend(connection, cause, &id, resend.endpoint)?;
-        let event = crate::events::retrieve(connection, cause, &event.to_string())?;
-        let shape = crate::events::shapes(connection, cause, vec![event])?.remove(0);
-        wire::found(connection, cause, shape, &expand)
+        let page = webhooks::list(connection, cause, &list)?;
+        let objects = page.map(|endpoint| endpoint.object());
+        answers::listed(connection, cause, (PATH, "webhook_endpoint"), objects, &expand)
     })
     .await
 }

@@ -7,13 +7,12 @@
 //! | pending | canceled | the endpoint is disabled or deleted |
 //! | delivered, failed, canceled | pending | resend |
 //!
-//! A delivery is written with its event, in the transaction of the effect ([`crate::events::NewEvents`]), and sent by
+//! A delivery is written with its event, in the transaction of the effect (by the room of events), and sent by
 //! the worker ([`delivery`]): at least once, never lost.
 
 pub mod delivery;
 pub mod handlers;
 mod queries;
-pub mod signature;
 pub mod statements;
 pub mod target;
 
@@ -23,19 +22,18 @@ use chrono::{DateTime, Duration, Utc};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::auth::Account;
-use crate::db::text_column;
 use crate::error::Error;
-use crate::events::{self, Event};
 use crate::schema::webhook_endpoints;
 use crate::secrets::{Secrets, random_text};
-use crate::types::cause::Request;
-use crate::types::ids;
-use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
-use crate::wire::Update;
+use crate::types::ids::{AccountId, EventId, RequestId, WebhookEndpointId, kinds};
+use crate::types::text_column;
+use crate::types::{Cause, Kind, Metadata, MetadataPatch, Page};
+use crate::wire::ids;
 use crate::wire::params::patch_metadata;
 use crate::wire::shared::Texts;
+use crate::wire::{List, Nothing, Update};
 
 /// How long two secrets sign while one is being rolled, unless the caller says otherwise.
 pub const DEFAULT_GRACE_SECONDS: i64 = 24 * 3600;
@@ -51,9 +49,9 @@ pub const MAX_ENDPOINTS: i64 = 16;
 #[diesel(table_name = webhook_endpoints, check_for_backend(Pg), treat_none_as_default_value = false, treat_none_as_null = true)]
 #[diesel(primary_key(account_id, id))]
 pub struct WebhookEndpoint {
-    pub account_id: Id<Account>,
-    pub id: Id<WebhookEndpoint>,
-    pub request_id: Id<Request>,
+    pub account_id: AccountId,
+    pub id: WebhookEndpointId,
+    pub request_id: RequestId,
     pub url: String,
     pub description: Option<String>,
     pub enabled_events: Texts,
@@ -65,11 +63,6 @@ pub struct WebhookEndpoint {
     previous_secret_expires_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub deleted_at: Option<DateTime<Utc>>,
-}
-
-impl Kind for WebhookEndpoint {
-    const PREFIX: &'static str = "we";
-    const NOUN: &'static str = "webhook endpoint";
 }
 
 text_column! {
@@ -235,67 +228,68 @@ pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<
 /// A page of endpoints that are not deleted, the newest first.
 ///
 /// # Errors
-/// The cursor names no endpoint.
+/// The cursor names nothing.
 pub fn list(
     connection: &mut PgConnection,
     cause: &Cause,
-    page: &PageRequest,
-    cursor: Option<Id<WebhookEndpoint>>,
+    list: &List<kinds::WebhookEndpoint, Nothing>,
 ) -> Result<Page<WebhookEndpoint>, Error> {
-    if let Some(id) = cursor {
-        ids::in_parameter(id, page.cursor_name(), |id| queries::find(connection, cause.account, id))?;
-    }
-    Ok(page.page(queries::list(connection, cause.account, page)?))
+    list.load(connection, cause, |connection, page, _| queries::list(connection, cause.account, page))
+}
+
+/// These endpoints as objects, deleted or not.
+///
+/// # Errors
+/// The database's.
+pub fn objects(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(WebhookEndpoint::object).collect())
 }
 
 /// The deliveries of an event, with their attempts.
 ///
 /// # Errors
-/// [`Error::NotFound`].
-pub fn deliveries(connection: &mut PgConnection, cause: &Cause, event: &str) -> Result<Vec<Value>, Error> {
-    let event = events::retrieve(connection, cause, event)?;
+/// The database's.
+pub fn deliveries(connection: &mut PgConnection, cause: &Cause, event: EventId) -> QueryResult<Vec<Value>> {
     // Deliveries before attempts: one that is shown as delivered then has the attempt that did it.
-    let deliveries = queries::deliveries(connection, cause.account, event.id)?;
-    let attempts = queries::attempts(connection, cause.account, event.id)?;
-    let shape = |delivery: queries::Delivery| {
+    let deliveries = queries::deliveries(connection, cause.account, event)?;
+    let attempts = queries::attempts(connection, cause.account, event)?;
+    let object = |delivery: queries::Delivery| {
         let own: Vec<Value> = attempts
             .iter()
             .filter(|attempt| attempt.endpoint_id == delivery.endpoint_id)
-            .map(queries::Attempt::shape)
+            .map(queries::Attempt::object)
             .collect();
         let next = (delivery.status == Status::Pending).then(|| delivery.next_attempt_at.timestamp());
         json!({
             "object": "webhook_delivery",
             "attempts": own,
-            "event": event.id,
+            "event": event,
             "livemode": false,
             "next_attempt": next,
             "status": delivery.status,
             "webhook_endpoint": delivery.endpoint_id,
         })
     };
-    Ok(deliveries.into_iter().map(shape).collect())
+    Ok(deliveries.into_iter().map(object).collect())
 }
 
 /// Sends an event again: to one endpoint, or to all that want its type now.
 ///
 /// # Errors
-/// [`Error::NotFound`], or no such endpoint.
+/// No such endpoint.
 pub fn resend(
     connection: &mut PgConnection,
     cause: &Cause,
-    event: &str,
-    endpoint: Option<Id<WebhookEndpoint>>,
-) -> Result<Id<Event>, Error> {
-    let event = events::retrieve(connection, cause, event)?;
+    event: EventId,
+    endpoint: Option<WebhookEndpointId>,
+) -> Result<(), Error> {
     if let Some(endpoint) = endpoint {
         ids::in_parameter(endpoint, "webhook_endpoint", |id| {
             let found = queries::find(connection, cause.account, id)?;
             Ok(found.filter(|endpoint| endpoint.deleted_at.is_none() && !endpoint.disabled))
         })?;
     }
-    queries::send_again(connection, cause, event.id, endpoint)?;
-    Ok(event.id)
+    Ok(queries::send_again(connection, cause, event, endpoint)?)
 }
 
 /// How many deliveries each of these events still has before it.
@@ -304,9 +298,9 @@ pub fn resend(
 /// What the statement reports.
 pub fn pending(
     connection: &mut PgConnection,
-    account: Id<Account>,
-    events: &[Id<Event>],
-) -> QueryResult<HashMap<Id<Event>, i64>> {
+    account: AccountId,
+    events: &[EventId],
+) -> QueryResult<HashMap<EventId, i64>> {
     if events.is_empty() {
         return Ok(HashMap::new());
     }
@@ -360,7 +354,7 @@ fn new_secret() -> String {
 }
 
 /// What a sealed secret is bound to, so that it opens for no other endpoint.
-fn seal_context(account: Id<Account>, endpoint: Id<WebhookEndpoint>) -> String {
+fn seal_context(account: AccountId, endpoint: WebhookEndpointId) -> String {
     format!("{account} {endpoint} secret")
 }
 
@@ -378,7 +372,7 @@ impl WebhookEndpoint {
         Some(all)
     }
 
-    pub fn shape(&self) -> Value {
+    pub fn object(&self) -> Value {
         if self.deleted_at.is_some() {
             return json!({ "id": self.id, "object": "webhook_endpoint", "deleted": true });
         }
@@ -398,9 +392,9 @@ impl WebhookEndpoint {
     }
 
     /// With the secret, which is shown when it is made and never again.
-    pub fn shape_with(&self, secret: &str) -> Value {
-        let mut shape = self.shape();
-        shape["secret"] = secret.into();
-        shape
+    pub fn object_with(&self, secret: &str) -> Value {
+        let mut object = self.object();
+        object["secret"] = secret.into();
+        object
     }
 }

@@ -6,18 +6,17 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Status, WebhookEndpoint};
-use crate::auth::Account;
 use crate::db::one_of;
-use crate::events::Event;
 use crate::schema::{accounts, webhook_attempts, webhook_deliveries, webhook_endpoints};
-use crate::types::page::From;
-use crate::types::{Cause, Id, PageRequest};
+use crate::types::ids::{AccountId, EventId, WebhookEndpointId};
+use crate::types::page::Direction;
+use crate::types::{Cause, PageRequest};
 
 /// An event on its way to an endpoint.
 #[derive(Debug, Queryable, Selectable)]
 #[diesel(table_name = webhook_deliveries, check_for_backend(Pg))]
 pub struct Delivery {
-    pub endpoint_id: Id<WebhookEndpoint>,
+    pub endpoint_id: WebhookEndpointId,
     pub status: Status,
     pub next_attempt_at: DateTime<Utc>,
 }
@@ -26,9 +25,9 @@ pub struct Delivery {
 #[derive(Debug, Queryable, Selectable)]
 #[diesel(table_name = webhook_attempts, check_for_backend(Pg))]
 pub struct Attempt {
-    pub account_id: Id<Account>,
-    pub event_id: Id<Event>,
-    pub endpoint_id: Id<WebhookEndpoint>,
+    pub account_id: AccountId,
+    pub event_id: EventId,
+    pub endpoint_id: WebhookEndpointId,
     pub id: Uuid,
     pub status_code: Option<i16>,
     pub error: Option<String>,
@@ -38,7 +37,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    pub fn shape(&self) -> Value {
+    pub fn object(&self) -> Value {
         json!({
             "answer": self.answer,
             "created": self.created_at.timestamp(),
@@ -53,11 +52,11 @@ impl Attempt {
 #[derive(Debug, QueryableByName)]
 pub struct Leased {
     #[diesel(sql_type = SqlUuid)]
-    pub account_id: Id<Account>,
+    pub account_id: AccountId,
     #[diesel(sql_type = SqlUuid)]
-    pub event_id: Id<Event>,
+    pub event_id: EventId,
     #[diesel(sql_type = SqlUuid)]
-    pub endpoint_id: Id<WebhookEndpoint>,
+    pub endpoint_id: WebhookEndpointId,
     /// This attempt's number, from 1.
     #[diesel(sql_type = Int4)]
     pub attempts: i32,
@@ -78,8 +77,8 @@ pub fn update(connection: &mut PgConnection, endpoint: &WebhookEndpoint) -> Quer
 
 pub fn find(
     connection: &mut PgConnection,
-    account: Id<Account>,
-    id: Id<WebhookEndpoint>,
+    account: AccountId,
+    id: WebhookEndpointId,
 ) -> QueryResult<Option<WebhookEndpoint>> {
     webhook_endpoints::table
         .find((account, id))
@@ -88,10 +87,22 @@ pub fn find(
         .optional()
 }
 
+pub fn find_all(
+    connection: &mut PgConnection,
+    account: AccountId,
+    ids: &[Uuid],
+) -> QueryResult<Vec<WebhookEndpoint>> {
+    webhook_endpoints::table
+        .filter(webhook_endpoints::account_id.eq(account))
+        .filter(one_of!(webhook_endpoints::id, ids))
+        .select(WebhookEndpoint::as_select())
+        .load(connection)
+}
+
 pub fn lock(
     connection: &mut PgConnection,
-    account: Id<Account>,
-    id: Id<WebhookEndpoint>,
+    account: AccountId,
+    id: WebhookEndpointId,
 ) -> QueryResult<Option<WebhookEndpoint>> {
     webhook_endpoints::table
         .find((account, id))
@@ -102,11 +113,11 @@ pub fn lock(
 }
 
 /// Locks what an account's endpoints are counted by.
-pub fn lock_account(connection: &mut PgConnection, account: Id<Account>) -> QueryResult<()> {
+pub fn lock_account(connection: &mut PgConnection, account: AccountId) -> QueryResult<()> {
     accounts::table.find(account).select(accounts::id).for_no_key_update().execute(connection).map(drop)
 }
 
-pub fn count(connection: &mut PgConnection, account: Id<Account>) -> QueryResult<i64> {
+pub fn count(connection: &mut PgConnection, account: AccountId) -> QueryResult<i64> {
     webhook_endpoints::table
         .filter(webhook_endpoints::account_id.eq(account))
         .filter(webhook_endpoints::deleted_at.is_null())
@@ -116,7 +127,7 @@ pub fn count(connection: &mut PgConnection, account: Id<Account>) -> QueryResult
 
 pub fn list(
     connection: &mut PgConnection,
-    account: Id<Account>,
+    account: AccountId,
     page: &PageRequest,
 ) -> QueryResult<Vec<WebhookEndpoint>> {
     let query = webhook_endpoints::table
@@ -127,16 +138,16 @@ pub fn list(
         .select(WebhookEndpoint::as_select())
         .limit(page.rows_to_fetch())
         .into_boxed();
-    match page.from() {
-        From::Newest => query.order(webhook_endpoints::id.desc()).load(connection),
-        From::Oldest => query.order(webhook_endpoints::id.asc()).load(connection),
+    match page.direction() {
+        Direction::Newest => query.order(webhook_endpoints::id.desc()).load(connection),
+        Direction::Oldest => query.order(webhook_endpoints::id.asc()).load(connection),
     }
 }
 
 pub fn deliveries(
     connection: &mut PgConnection,
-    account: Id<Account>,
-    event: Id<Event>,
+    account: AccountId,
+    event: EventId,
 ) -> QueryResult<Vec<Delivery>> {
     webhook_deliveries::table
         .filter(webhook_deliveries::account_id.eq(account))
@@ -148,8 +159,8 @@ pub fn deliveries(
 
 pub fn attempts(
     connection: &mut PgConnection,
-    account: Id<Account>,
-    event: Id<Event>,
+    account: AccountId,
+    event: EventId,
 ) -> QueryResult<Vec<Attempt>> {
     webhook_attempts::table
         .filter(webhook_attempts::account_id.eq(account))
@@ -161,9 +172,9 @@ pub fn attempts(
 
 pub fn pending(
     connection: &mut PgConnection,
-    account: Id<Account>,
-    events: &[Id<Event>],
-) -> QueryResult<Vec<(Id<Event>, i64)>> {
+    account: AccountId,
+    events: &[EventId],
+) -> QueryResult<Vec<(EventId, i64)>> {
     webhook_deliveries::table
         .filter(webhook_deliveries::account_id.eq(account))
         .filter(one_of!(webhook_deliveries::event_id, events))
@@ -190,8 +201,8 @@ pub fn cancel_deliveries(connection: &mut PgConnection, endpoint: &WebhookEndpoi
 pub fn send_again(
     connection: &mut PgConnection,
     cause: &Cause,
-    event: Id<Event>,
-    endpoint: Option<Id<WebhookEndpoint>>,
+    event: EventId,
+    endpoint: Option<WebhookEndpointId>,
 ) -> QueryResult<()> {
     diesel::sql_query(
         "INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, status, attempts, next_attempt_at) \
@@ -218,7 +229,7 @@ pub fn lease(
     now: DateTime<Utc>,
     until: DateTime<Utc>,
     per_endpoint: i64,
-    room: &[(Id<WebhookEndpoint>, i64)],
+    room: &[(WebhookEndpointId, i64)],
     most: i64,
 ) -> QueryResult<Vec<Leased>> {
     let (ids, rooms): (Vec<Uuid>, Vec<i64>) = room.iter().map(|(id, room)| (id.uuid(), *room)).unzip();
@@ -299,7 +310,7 @@ pub fn cancel_stray(connection: &mut PgConnection) -> QueryResult<usize> {
 /// Those of these endpoints to which something may be sent.
 pub fn enabled(
     connection: &mut PgConnection,
-    ids: &[Id<WebhookEndpoint>],
+    ids: &[WebhookEndpointId],
 ) -> QueryResult<Vec<WebhookEndpoint>> {
     if ids.is_empty() {
         return Ok(Vec::new());

@@ -1,20 +1,28 @@
-//! What goes over the wire: parameters in, as JSON or as a form, and Stripe's shapes out.
+//! What goes over the wire: text in, types out.
 //!
-//! A noun knows its own shape (`shape` in its `mod.rs`); here is what all of them share.
+//! It knows no noun: which parameters there are is for each noun's `handlers.rs` to say, and an object's JSON for its
+//! `mod.rs`.
 
-pub mod body;
+pub mod directory;
 pub mod expand;
 pub mod form;
 mod from_parameter;
+pub mod ids;
+pub mod json;
+mod list;
 mod metadata;
 mod page;
 pub mod params;
 pub mod shared;
-pub mod unread;
+pub mod signature;
 mod unsupported;
 
-pub use body::Payload;
+/// The version of Stripe's API that objects follow.
+pub const API_VERSION: &str = "2026-08-26.dahlia";
+
+pub use directory::Directory;
 pub use expand::Expand;
+pub use list::List;
 pub use params::{FromParameter, Parameter, Parameters, Params, Update};
-pub use shared::{Nothing, created, declined, found, listed};
+pub use shared::Nothing;
 pub use unsupported::{SEARCHES, is_unsupported_path};

@@ -5,14 +5,14 @@ use chrono::DateTime;
 use super::params::{FromParameter, Parameter, Params};
 use crate::error::{Error, quoted};
 use crate::types::page::Cursor;
-use crate::types::{Id, Kind, PageRequest};
+use crate::types::{Kind, PageRequest};
 
 impl Params {
     /// Which page of a list is asked for: `limit`, `starting_after`, `ending_before`, `created`.
     ///
     /// # Errors
     /// A limit that is not 1–100, both cursors at once, or a cursor that is no id of a `K`.
-    pub fn page<K: Kind>(&mut self) -> Result<(PageRequest, Option<Id<K>>), Error> {
+    pub fn page<K: Kind>(&mut self) -> Result<PageRequest, Error> {
         let limit = self.take::<i64>("limit")?.unwrap_or(10);
         let limit = u8::try_from(limit).ok().filter(|limit| (1..=100).contains(limit)).ok_or_else(|| {
             let bound = if limit < 1 { "greater than or equal to 1" } else { "less than or equal to 100" };
@@ -25,25 +25,18 @@ impl Params {
                 ),
             }
         })?;
-        let after = self.take::<Id<K>>("starting_after")?;
-        let before = self.take::<Id<K>>("ending_before")?;
-        let mut page = self.created(PageRequest::new(limit))?;
-        let cursor = match (after, before) {
+        let after = self.reference::<K>("starting_after")?;
+        let before = self.reference::<K>("ending_before")?;
+        let page = self.created(PageRequest::new(limit))?;
+        match (after, before) {
             (Some(_), Some(_)) => {
                 let message = "You cannot use both `starting_after` and `ending_before`.";
-                return Err(Error::invalid("ending_before", message));
+                Err(Error::invalid("ending_before", message))
             }
-            (Some(id), None) => {
-                page = page.at(Cursor::StartingAfter(id.uuid()));
-                Some(id)
-            }
-            (None, Some(id)) => {
-                page = page.at(Cursor::EndingBefore(id.uuid()));
-                Some(id)
-            }
-            (None, None) => None,
-        };
-        Ok((page, cursor))
+            (Some(id), None) => Ok(page.at(Cursor::StartingAfter(id.uuid()))),
+            (None, Some(id)) => Ok(page.at(Cursor::EndingBefore(id.uuid()))),
+            (None, None) => Ok(page),
+        }
     }
 
     /// `created=N`, or `created[gt]`, `[gte]`, `[lt]`, `[lte]`, in Unix seconds.
@@ -112,7 +105,7 @@ impl FromParameter for Seconds {
 
 #[cfg(test)]
 mod tests {
-    use crate::events::Event;
+    use crate::types::ids::kinds::Event;
     use crate::wire::params::tests::form;
 
     #[test]
@@ -133,9 +126,9 @@ mod tests {
         }
         let id = "evt_0199aabbccdd7eef8011223344556677";
         assert!(form(&format!("starting_after={id}&ending_before={id}")).page::<Event>().is_err());
-        let (page, cursor) =
-            form(&format!("limit=100&ending_before={id}&created[lte]=5")).page::<Event>().unwrap();
-        assert_eq!(cursor.unwrap().to_string(), id);
+        let mut params = form(&format!("limit=100&ending_before={id}&created[lte]=5"));
+        let page = params.page::<Event>().unwrap();
+        assert_eq!(params.references()[0].id, id);
         assert_eq!(page.rows_to_fetch(), 101);
     }
 }

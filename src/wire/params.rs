@@ -6,10 +6,12 @@
 
 use serde_json::{Map, Value};
 
+use super::directory::Directory;
 pub use super::from_parameter::{Email, amount, part};
 pub use super::metadata::patch_metadata;
 use super::unsupported;
 use crate::error::{Error, quoted};
+use crate::types::{Id, Kind};
 
 /// The parameters of a request that nobody has taken yet.
 pub struct Params {
@@ -17,6 +19,15 @@ pub struct Params {
     /// The name of what these are members of; empty at the top.
     parent: String,
     is_json: bool,
+    directory: &'static Directory,
+    references: Vec<Reference>,
+}
+
+/// An object that a parameter names by its id.
+pub struct Reference {
+    pub param: String,
+    pub noun: &'static str,
+    pub id: String,
 }
 
 /// One parameter.
@@ -54,8 +65,30 @@ pub enum Update<T> {
 }
 
 impl Params {
-    pub fn new(members: Map<String, Value>, is_json: bool) -> Self {
-        Self { members, parent: String::new(), is_json }
+    pub fn new(members: Map<String, Value>, is_json: bool, directory: &'static Directory) -> Self {
+        Self { members, parent: String::new(), is_json, directory, references: Vec::new() }
+    }
+
+    /// Where what a parameter names can be found.
+    pub fn directory(&self) -> &'static Directory {
+        self.directory
+    }
+
+    /// An id that may be left out. What it names is noted, to be checked with [`Params::references`].
+    ///
+    /// # Errors
+    /// It is no id of a `K`.
+    pub fn reference<K: Kind>(&mut self, name: &str) -> Result<Option<Id<K>>, Error> {
+        let id: Option<Id<K>> = self.take(name)?;
+        if let Some(id) = id {
+            self.references.push(Reference { param: self.name_of(name), noun: K::NOUN, id: id.to_string() });
+        }
+        Ok(id)
+    }
+
+    /// All that was named so far.
+    pub fn references(&mut self) -> Vec<Reference> {
+        std::mem::take(&mut self.references)
     }
 
     /// A parameter that may be left out.
@@ -113,6 +146,16 @@ impl Params {
     /// It is something else.
     pub fn nested(&mut self, name: &str) -> Result<Option<Params>, Error> {
         self.take(name)
+    }
+
+    /// A parameter as it came.
+    pub fn take_value(&mut self, name: &str) -> Option<Value> {
+        self.members.remove(name)
+    }
+
+    /// Whether a parameter is a text that begins so.
+    pub fn text_begins(&self, name: &str, prefix: &str) -> bool {
+        self.members.get(name).and_then(Value::as_str).is_some_and(|text| text.starts_with(prefix))
     }
 
     /// Whether a parameter is there, set or not.
@@ -201,7 +244,8 @@ impl FromParameter for Params {
     fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
         match parameter.value {
             Value::Object(members) => {
-                Ok(Self { members, parent: parameter.name, is_json: parameter.is_json })
+                let (parent, is_json) = (parameter.name, parameter.is_json);
+                Ok(Self { members, parent, is_json, directory: Directory::EMPTY, references: Vec::new() })
             }
             _ => Err(parameter.wrong("object")),
         }
@@ -237,14 +281,14 @@ pub(super) mod tests {
 
     pub fn json(value: Value) -> Params {
         let Value::Object(members) = value else { panic!("an object") };
-        Params::new(members, true)
+        Params::new(members, true, Directory::EMPTY)
     }
 
     pub fn form(text: &str) -> Params {
         let Value::Object(members) = tree(pairs(text.as_bytes()).unwrap()).unwrap() else {
             panic!("an object")
         };
-        Params::new(members, false)
+        Params::new(members, false, Directory::EMPTY)
     }
 
     #[test]

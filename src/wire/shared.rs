@@ -1,72 +1,13 @@
-//! Parameters and answers that nouns have in common.
+//! Parameters that nouns have in common.
 
 use diesel::deserialize::FromSqlRow;
 use diesel::expression::AsExpression;
-use diesel::pg::PgConnection;
 use diesel::sql_types::Jsonb;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::Expand;
 use super::params::{FromParameter, Parameter, Parameters, Params};
-use crate::db::jsonb_column;
-use crate::error::{Error, ErrorBody};
-use crate::idempotency::Answer;
-use crate::types::{Cause, Page};
-
-/// 201 with `Location`: an object that this request made. `list` is the path of its kind.
-///
-/// # Errors
-/// A property that cannot be expanded.
-pub fn created(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    list: &str,
-    mut shape: Value,
-    expand: &Expand,
-) -> Result<Answer, Error> {
-    let location = format!("{list}/{}", shape["id"].as_str().unwrap_or_default());
-    expand.one(connection, cause.account, &mut shape)?;
-    Ok(Answer::json(201, &shape).at(location))
-}
-
-/// 200: an object that was there before.
-///
-/// # Errors
-/// A property that cannot be expanded.
-pub fn found(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    mut shape: Value,
-    expand: &Expand,
-) -> Result<Answer, Error> {
-    expand.one(connection, cause.account, &mut shape)?;
-    Ok(Answer::json(200, &shape))
-}
-
-/// 402: the card was declined. Committed and remembered like the others, since it left what was tried.
-pub fn declined(error: &ErrorBody) -> Answer {
-    Answer::new(402, error.to_json())
-}
-
-/// 200: a page of a list. `object` is what the list holds, which an empty page cannot tell.
-///
-/// # Errors
-/// A property that cannot be expanded.
-pub fn listed(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    (path, object): (&str, &'static str),
-    page: Page<Value>,
-    expand: &Expand,
-) -> Result<Answer, Error> {
-    let mut shapes = page.rows;
-    expand.list(connection, cause.account, object, &mut shapes)?;
-    Ok(Answer::json(
-        200,
-        &json!({ "object": "list", "url": path, "has_more": page.has_more, "data": shapes }),
-    ))
-}
+use crate::error::Error;
+use crate::types::jsonb_column;
 
 /// No parameters but `expand`.
 pub struct Nothing;

@@ -1,0 +1,51 @@
+//! What machines ask for: figures (`/metrics`), whether the process lives (`/healthz`), and whether it reaches its database
+//! (`/readyz`). They need no credentials and touch no data.
+
+use actix_web::web;
+use actix_web::{HttpRequest, HttpResponse};
+use diesel::dsl::sql;
+use diesel::prelude::*;
+use diesel::sql_types::Bool;
+
+use super::not_allowed;
+use crate::error::Error;
+use crate::http::State;
+
+pub fn mount(config: &mut web::ServiceConfig) {
+    for (path, route) in [
+        ("/metrics", web::get().to(metrics)),
+        ("/healthz", web::get().to(healthz)),
+        ("/readyz", web::get().to(readyz)),
+    ] {
+        config.service(web::resource(path).route(route).default_service(not_allowed("GET".to_owned())));
+    }
+}
+
+async fn metrics(request: HttpRequest) -> Result<HttpResponse, Error> {
+    let state = state(&request)?;
+    Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(state.metrics.text()))
+}
+
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// 200 if the database answers, else 503.
+async fn readyz(request: HttpRequest) -> Result<&'static str, Error> {
+    let state = state(&request)?;
+    let database = state.engine.database.clone();
+    state
+        .engine
+        .database
+        .run(move |connection| {
+            database.with_reconnect(connection, |connection| {
+                diesel::select(sql::<Bool>("true")).get_result::<bool>(connection)
+            })
+        })
+        .await??;
+    Ok("ok\n")
+}
+
+fn state(request: &HttpRequest) -> Result<State, Error> {
+    request.app_data::<State>().cloned().ok_or_else(|| Error::Internal("the app has no state".to_owned()))
+}

@@ -1,0 +1,179 @@
+//! The middleware: a thin shell around a handler. It reads all that can be judged without the database, in the
+//! order of the contract, and leaves the call and the parsed body for the handler's extractors. What needs the
+//! database happens in [`crate::idempotency::execute`], when the handler runs its transaction.
+
+use actix_web::HttpMessage;
+use actix_web::body::BoxBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::middleware::Next;
+use actix_web::web::BytesMut;
+use serde_json::{Map, Value};
+
+use super::State;
+use super::body::{self, Body, MediaType};
+use super::look_up::Caller;
+use super::route::{Admit, Policy};
+use super::trace::Trace;
+use super::transaction::Admitted;
+use crate::auth::Credentials;
+use crate::error::Error;
+use crate::idempotency::fingerprint::Parts;
+use crate::idempotency::{Call, Claim, Fingerprint, Key, KeySource, Outcome, key};
+use crate::wire::form;
+
+/// Lets a request through to its handler, or answers it.
+///
+/// # Errors
+/// Never: what is refused is an answer.
+pub async fn guard(
+    policy: Option<Policy>,
+    mut request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, actix_web::Error> {
+    let state = request.app_data::<State>().cloned().expect("app.rs gives the app its state");
+    let trace = request.extensions().get::<Trace>().cloned().expect("app.rs traces every request");
+    match admit(&state, &trace, policy, &mut request).await {
+        Ok((admitted, body)) => {
+            request.extensions_mut().insert(admitted);
+            request.extensions_mut().insert(body);
+        }
+        Err(error) => {
+            let outcome = match error {
+                Error::KeyRequired => Some(Outcome::Missing),
+                Error::KeyInvalid(_) => Some(Outcome::Invalid),
+                _ => None,
+            };
+            if let Some(outcome) = outcome {
+                state.metrics.outcome(outcome);
+                trace.outcome(outcome);
+            }
+            return Ok(request.error_response(error));
+        }
+    }
+    let answer = next.call(request).await?;
+    if policy.is_some() && answer.status().is_success() && !trace.has_committed() {
+        let error =
+            Error::Internal("a mutating route answered without committing its transaction".to_owned());
+        // The trace finds the error in the answer, and logs it with the id of the request.
+        return Ok(ServiceResponse::from_err(error, answer.into_parts().0));
+    }
+    Ok(answer)
+}
+
+/// Credentials, key, media type, size, syntax: in this order, and before a connection is taken.
+async fn admit(
+    state: &State,
+    trace: &Trace,
+    policy: Option<Policy>,
+    request: &mut ServiceRequest,
+) -> Result<(Admitted, Body), Error> {
+    if let Some(Policy::Signed { lifetime, admit }) = policy {
+        return admit_notification(state, trace, (lifetime, admit), request).await;
+    }
+    if request.headers().contains_key("Stripe-Account") {
+        return Err(Error::ConnectedAccount);
+    }
+    let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let credentials = Credentials::of(authorization)?;
+    let keyed = match policy {
+        Some(Policy::Keyed { lifetime, secret }) => Some((key(state, request)?, lifetime, secret)),
+        _ => None,
+    };
+    let is_post = *request.method() == Method::POST;
+    let (media_type, bytes) = if is_post {
+        (body::media_type(request.headers())?, body::read(request).await?)
+    } else {
+        (MediaType::Form, BytesMut::new())
+    };
+    // The query comes after the limits of the body, since it is a matter of syntax too.
+    let query = form::pairs(request.query_string().as_bytes())?;
+    let parameters = if is_post { media_type.parse(&bytes)? } else { form::tree(query.clone())? };
+    let claim = keyed.and_then(|(key, lifetime, secret)| {
+        key.map(|key| Claim {
+            source: KeySource::Api,
+            key,
+            fingerprint: fingerprint(state, request, &query, media_type, &parameters),
+            lifetime: lifetime.unwrap_or(state.key_lifetime),
+            secret,
+            from_an_sdk: request.headers().contains_key("Stripe-Version"),
+        })
+    });
+    let stray = match &*query {
+        [(name, _), ..] if is_post => Some(name.clone()),
+        _ => None,
+    };
+    let call = call(trace, request, claim);
+    let admitted = Admitted { caller: Caller::Holder(credentials), call, writes: policy.is_some() };
+    let is_json = media_type == MediaType::Json;
+    let body = Body { parameters: members(parameters)?, is_json, stray, directory: state.directory };
+    Ok((admitted, body))
+}
+
+/// The same for a signed notification: its signature comes in the place of the credentials, which can only be judged with
+/// the body, and its id is the key.
+async fn admit_notification(
+    state: &State,
+    trace: &Trace,
+    (lifetime, admit): (std::time::Duration, Admit),
+    request: &mut ServiceRequest,
+) -> Result<(Admitted, Body), Error> {
+    let media_type = body::media_type(request.headers())?;
+    if media_type != MediaType::Json {
+        return Err(Error::MediaTypeUnsupported("Notifications are application/json.".to_owned()));
+    }
+    let bytes = body::read(request).await?;
+    let (account, key, parameters) = admit(request.request(), &bytes, trace.now())?;
+    let claim = Claim {
+        source: KeySource::Network,
+        key,
+        fingerprint: fingerprint(state, request, &[], media_type, &parameters),
+        lifetime,
+        secret: false,
+        from_an_sdk: false,
+    };
+    let call = call(trace, request, Some(claim));
+    let admitted = Admitted { caller: Caller::Notifier(account), call, writes: true };
+    let parameters = members(parameters)?;
+    Ok((admitted, Body { parameters, is_json: true, stray: None, directory: state.directory }))
+}
+
+fn call(trace: &Trace, request: &ServiceRequest, claim: Option<Claim>) -> Call {
+    let connection = request.connection_info();
+    Call {
+        request_id: trace.request_id(),
+        now: trace.now(),
+        base_url: format!("{}://{}", connection.scheme(), connection.host()),
+        claim,
+    }
+}
+
+fn fingerprint(
+    state: &State,
+    request: &ServiceRequest,
+    query: &[(String, String)],
+    media_type: MediaType,
+    body: &Value,
+) -> Fingerprint {
+    let (method, path) = (request.method().as_str(), request.path());
+    let parts = Parts { method, path, query, media_type: media_type.as_str(), body };
+    Fingerprint::of(parts, &state.engine.secrets)
+}
+
+/// The key of a request that needs one.
+fn key(state: &State, request: &ServiceRequest) -> Result<Option<Key>, Error> {
+    let values = request.headers().get_all(key::HEADER).map(|value| value.as_bytes());
+    let key = Key::of(values).map_err(|error| Error::KeyInvalid(error.to_string()))?;
+    if key.is_none() && state.key_is_required {
+        return Err(Error::KeyRequired);
+    }
+    Ok(key)
+}
+
+fn members(parameters: Value) -> Result<Map<String, Value>, Error> {
+    match parameters {
+        Value::Object(members) => Ok(members),
+        _ => Err(Error::Malformed("The body must be a JSON object.".to_owned())),
+    }
+}

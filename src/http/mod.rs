@@ -1,0 +1,21 @@
+//! HTTP: with [`crate::app`] and the nouns' `handlers.rs` the only place that knows actix.
+//!
+//! A request comes in through [`trace`](trace::trace) and [`guard`](guard::guard), and its handler asks for what they left:
+//! [`Tx`] to write or [`Db`] to read, and [`Payload`] for its parameters.
+
+pub mod body;
+pub mod guard;
+mod look_up;
+pub mod metrics;
+mod respond;
+pub mod route;
+mod state;
+pub mod trace;
+mod transaction;
+pub mod unread;
+
+pub use body::Payload;
+pub use metrics::Metrics;
+pub use route::{Policy, Route, RouteError};
+pub use state::{Shared, State};
+pub use transaction::{Db, Tx};

@@ -1,0 +1,34 @@
+//! An answer as it is sent and stored: status, `Content-Type`, `Location` and the body's bytes. Nothing else of a
+//! response is remembered: `Date` and `Request-Id` are of each delivery, and cookies this service has none.
+
+use crate::types::ids::RequestId;
+
+/// What a closure in the protocol returns: the answer, rendered while the transaction is open, so that
+/// the bytes that are stored are the bytes that are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: String,
+    /// The path of what was created.
+    pub location: Option<String>,
+    pub body: Vec<u8>,
+    /// The request that got this answer first, if this is a replay.
+    pub original: Option<RequestId>,
+}
+
+impl Answer {
+    /// A JSON answer.
+    pub fn json(status: u16, body: &impl serde::Serialize) -> Self {
+        Self::new(status, serde_json::to_vec(body).expect("objects of the wire always serialize"))
+    }
+
+    /// An answer whose JSON is already written.
+    pub fn new(status: u16, body: Vec<u8>) -> Self {
+        Self { status, content_type: "application/json".to_owned(), location: None, body, original: None }
+    }
+
+    /// Names the path of what was created.
+    pub fn at(self, location: String) -> Self {
+        Self { location: Some(location), ..self }
+    }
+}

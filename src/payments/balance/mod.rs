@@ -1,0 +1,190 @@
+//! The ledger and its sum.
+//!
+//! Every movement of money writes its row in the transaction that moves it. The balance is the sum of the rows over
+//! an index, and never a running total in one row, which would make all charges of an account wait for each other.
+
+pub mod handlers;
+mod queries;
+pub mod statements;
+
+use chrono::{DateTime, Utc};
+use diesel::QueryResult;
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::schema::balance_transactions;
+use crate::types::ids::{AccountId, BalanceTransactionId, ChargeId, RefundId, RequestId, kinds};
+use crate::types::text_column;
+use crate::types::{Cause, Currency, Kind, Page};
+use crate::wire::{List, ids};
+
+/// A row of the ledger; Stripe calls it a balance transaction.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = balance_transactions, check_for_backend(Pg), treat_none_as_default_value = false)]
+pub struct BalanceTransaction {
+    pub account_id: AccountId,
+    pub id: BalanceTransactionId,
+    pub request_id: RequestId,
+    pub kind: Movement,
+    pub charge_id: ChargeId,
+    pub refund_id: Option<RefundId>,
+    /// Signed, in minor units: what came in is positive.
+    pub amount: i64,
+    pub currency: Currency,
+    pub created_at: DateTime<Utc>,
+}
+
+/// Which rows a list holds.
+#[derive(Debug, Default)]
+pub struct Filter {
+    pub currency: Option<Currency>,
+    pub movements: Option<Vec<Movement>>,
+    pub moved_by: Option<MovedBy>,
+}
+
+text_column! {
+    /// Why money moved.
+    pub enum Movement {
+        Charge => "charge",
+        Refund => "refund",
+        /// A refund came back.
+        RefundFailure => "refund_failure",
+        Dispute => "dispute",
+        /// A dispute was won.
+        DisputeReversal => "dispute_reversal",
+    }
+}
+
+/// What moved the money.
+#[derive(Debug, Clone, Copy)]
+pub enum MovedBy {
+    Charge(ChargeId),
+    Refund(RefundId),
+}
+
+/// The balance, by currency.
+///
+/// # Errors
+/// What the statement reports.
+pub fn balance(connection: &mut PgConnection, cause: &Cause) -> Result<Value, Error> {
+    let mut sums = queries::sums(connection, cause.account)?;
+    if sums.is_empty() {
+        sums.push((Currency::parse("usd").expect("a currency of ISO 4217"), 0));
+    }
+    let part = |settled: bool| -> Vec<Value> {
+        let amounts = sums.iter().map(|(currency, sum)| {
+            let amount = if settled { *sum } else { 0 };
+            json!({ "amount": amount, "currency": currency, "source_types": { "card": amount } })
+        });
+        amounts.collect()
+    };
+    Ok(json!({ "object": "balance", "available": part(true), "livemode": false, "pending": part(false) }))
+}
+
+/// A row by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<BalanceTransaction, Error> {
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+}
+
+/// A page of the ledger, the newest first.
+///
+/// # Errors
+/// The cursor or the filter names nothing.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    list: &List<kinds::BalanceTransaction, Filter>,
+) -> Result<Page<BalanceTransaction>, Error> {
+    list.load(connection, cause, |connection, page, filter| {
+        queries::list(connection, cause.account, page, filter)
+    })
+}
+
+/// The objects of these rows.
+///
+/// # Errors
+/// What the statement reports.
+pub fn objects(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(BalanceTransaction::object).collect())
+}
+
+/// What disputes moved of these charges, in order.
+///
+/// # Errors
+/// What the statement reports.
+pub fn of_disputed(
+    connection: &mut PgConnection,
+    account: AccountId,
+    charges: &[ChargeId],
+) -> QueryResult<Vec<BalanceTransaction>> {
+    queries::of_disputed(connection, account, charges)
+}
+
+impl BalanceTransaction {
+    /// The row of one movement of money of a charge, in its currency. `amount` is signed: what comes in is positive.
+    pub fn new(
+        cause: &Cause,
+        id: BalanceTransactionId,
+        kind: Movement,
+        charge: ChargeId,
+        refund: Option<RefundId>,
+        (amount, currency): (i64, Currency),
+    ) -> Self {
+        Self {
+            account_id: cause.account,
+            id,
+            request_id: cause.request_id,
+            kind,
+            charge_id: charge,
+            refund_id: refund,
+            amount,
+            currency,
+            created_at: cause.now,
+        }
+    }
+}
+
+impl Movement {
+    /// The type that Stripe gives its row: all that disputes move is an adjustment.
+    fn wire_type(self) -> &'static str {
+        match self {
+            Movement::Dispute | Movement::DisputeReversal => "adjustment",
+            other => other.as_str(),
+        }
+    }
+
+    /// All of a type on the wire; none, if Stripe has the type and this service never moves money so.
+    pub fn of_type(wire_type: &str) -> Vec<Movement> {
+        Movement::ALL.iter().copied().filter(|movement| movement.wire_type() == wire_type).collect()
+    }
+}
+
+impl BalanceTransaction {
+    pub fn object(&self) -> Value {
+        let source = self.refund_id.map_or(self.charge_id.to_string(), |refund| refund.to_string());
+        json!({
+            "id": self.id,
+            "object": "balance_transaction",
+            "amount": self.amount,
+            "available_on": self.created_at.timestamp(),
+            "balance_type": "payments",
+            "created": self.created_at.timestamp(),
+            "currency": self.currency,
+            "description": null,
+            "exchange_rate": null,
+            "fee": 0,
+            "fee_details": [],
+            "net": self.amount,
+            "reporting_category": self.kind,
+            "source": source,
+            "status": "available",
+            "type": self.kind.wire_type(),
+        })
+    }
+}

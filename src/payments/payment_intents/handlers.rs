@@ -1,0 +1,336 @@
+use actix_web::web::{self, Path};
+use diesel::pg::PgConnection;
+use serde_json::{Value, json};
+
+use super::{
+    CaptureIntent, Confirmation, CreateIntent, Details, Failure, Filter, Method, PaymentIntent, UpdateIntent,
+};
+use crate::answers;
+use crate::error::{Error, ErrorBody, quoted};
+use crate::http::{Db, Payload, Policy, Route, Tx};
+use crate::idempotency::Answer;
+use crate::payments::charges::handlers::descriptor;
+use crate::payments::payment_intents;
+use crate::types::ids::kinds;
+use crate::types::{Cause, MetadataPatch};
+use crate::wire::{Expand, FromParameter, List, Nothing, Parameter, Parameters, Params, Update};
+
+const PATH: &str = "/v1/payment_intents";
+
+const CANCELLATION_REASONS: [&str; 4] = ["abandoned", "duplicate", "fraudulent", "requested_by_customer"];
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get(PATH, || web::to(list)),
+        Route::post(PATH, Policy::KEYED, || web::to(create)),
+        Route::get("/v1/payment_intents/{intent}", || web::to(retrieve)),
+        Route::post("/v1/payment_intents/{intent}", Policy::KEYED, || web::to(update)),
+        Route::post("/v1/payment_intents/{intent}/confirm", Policy::KEYED, || web::to(confirm)),
+        Route::post("/v1/payment_intents/{intent}/capture", Policy::KEYED, || web::to(capture)),
+        Route::post("/v1/payment_intents/{intent}/cancel", Policy::KEYED, || web::to(cancel)),
+    ]
+}
+
+impl Parameters for CreateIntent {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let (amount, currency) = params.price()?;
+        let automatic =
+            params.take::<Automatic>("automatic_payment_methods")?.map(|Automatic(object)| object);
+        let named_types = params.has("payment_method_types") || params.has("allowed_payment_method_types");
+        if named_types && automatic.is_some() {
+            return Err(Error::invalid(
+                "payment_method_types",
+                "You cannot use both `automatic_payment_methods` and `payment_method_types`.",
+            ));
+        }
+        let confirmation_method = params.one_of("confirmation_method", &["automatic", "manual"])?;
+        let is_confirmed = params.take("confirm")?.unwrap_or(false);
+        for name in ["off_session", "error_on_requires_action", "return_url"] {
+            if !is_confirmed && params.has(name) {
+                return Err(Error::invalid(name, format!("`{name}` can only be used with `confirm=true`.")));
+            }
+        }
+        let confirm = if is_confirmed { Some(confirmation(params)?) } else { None };
+        Ok(Self {
+            amount,
+            currency,
+            confirmation_method: confirmation_method.unwrap_or_else(|| "automatic".to_owned()),
+            // Without a word on methods Stripe enables the automatic ones.
+            automatic_payment_methods: automatic
+                .or_else(|| (!named_types).then(|| json!({ "allow_redirects": "always", "enabled": true }))),
+            details: Details::read(params)?,
+            confirm,
+        })
+    }
+}
+
+impl Parameters for UpdateIntent {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self {
+            amount: params.take("amount")?,
+            currency: params.take("currency")?,
+            details: Details::read(params)?,
+        })
+    }
+}
+
+struct ConfirmIntent {
+    details: Details,
+    confirmation: Confirmation,
+}
+
+impl Parameters for ConfirmIntent {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        let amount = params.take("amount_to_confirm")?;
+        let client_secret = params.take("client_secret")?;
+        let confirmation = Confirmation { amount, client_secret, ..confirmation(params)? };
+        Ok(Self { details: Details::of_payment(params)?, confirmation })
+    }
+}
+
+impl Parameters for CaptureIntent {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        if params.take("final_capture")? == Some(false) {
+            return Err(Error::invalid(
+                "final_capture",
+                "Here an amount is captured once: leave this out or true.",
+            ));
+        }
+        Ok(Self {
+            amount: params.take("amount_to_capture")?,
+            metadata: params.metadata()?,
+            statement_descriptor: descriptor_update(params, "statement_descriptor")?,
+            statement_descriptor_suffix: descriptor_update(params, "statement_descriptor_suffix")?,
+        })
+    }
+}
+
+struct CancelIntent {
+    reason: Option<String>,
+}
+
+impl Parameters for CancelIntent {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self { reason: params.one_of("cancellation_reason", &CANCELLATION_REASONS)? })
+    }
+}
+
+impl Parameters for Filter {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self { customer: params.reference("customer")? })
+    }
+}
+
+impl Details {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self {
+            customer: params.take("customer")?,
+            description: params.update("description")?,
+            metadata: params.metadata()?,
+            statement_descriptor: descriptor_update(params, "statement_descriptor")?,
+            statement_descriptor_suffix: descriptor_update(params, "statement_descriptor_suffix")?,
+            ..Self::of_payment(params)?
+        })
+    }
+
+    /// What can still be said when an intent is confirmed: how it is paid, and where goods and receipt go.
+    fn of_payment(params: &mut Params) -> Result<Self, Error> {
+        for name in ["payment_method_types", "allowed_payment_method_types"] {
+            let types: Option<Vec<String>> = params.take(name)?;
+            if let Some(other) = types.iter().flatten().find(|kind| *kind != "card") {
+                return Err(Error::invalid(
+                    name,
+                    format!(
+                        "The payment method type \"{}\" is not supported here, only card is.",
+                        quoted(other)
+                    ),
+                ));
+            }
+        }
+        let named = params.update("payment_method")?.map(Method::Named);
+        let data = params.take("payment_method_data")?.map(|create| Method::New(Box::new(create)));
+        let method = match (named, data) {
+            (named, None) => named,
+            (Update::Keep, Some(data)) => Update::Set(data),
+            (_, Some(_)) => {
+                return Err(Error::invalid(
+                    "payment_method_data",
+                    "You cannot use both `payment_method` and `payment_method_data`.",
+                ));
+            }
+        };
+        let usage = params.update("setup_future_usage")?;
+        if matches!(&usage, Update::Set(usage) if !matches!(String::as_str(usage), "off_session" | "on_session"))
+        {
+            return Err(Error::invalid(
+                "setup_future_usage",
+                "Invalid setup_future_usage: must be one of off_session or on_session.",
+            ));
+        }
+        let options = params.take::<MethodOptions>("payment_method_options")?;
+        Ok(Self {
+            customer: None,
+            method,
+            capture_method: params.one_of("capture_method", &["automatic", "automatic_async", "manual"])?,
+            setup_future_usage: usage,
+            payment_method_options: options.map(|MethodOptions(object)| object),
+            description: Update::Keep,
+            metadata: MetadataPatch::Keep,
+            receipt_email: params.update("receipt_email")?,
+            shipping: params.update("shipping")?,
+            statement_descriptor: Update::Keep,
+            statement_descriptor_suffix: Update::Keep,
+        })
+    }
+}
+
+/// How to confirm, as `confirm` and a `create` that confirms have it.
+fn confirmation(params: &mut Params) -> Result<Confirmation, Error> {
+    Ok(Confirmation {
+        off_session: params.take("off_session")?.is_some_and(|OffSession(off)| off),
+        error_on_requires_action: params.take("error_on_requires_action")?.unwrap_or(false),
+        return_url: params.take("return_url")?,
+        ..Confirmation::default()
+    })
+}
+
+/// `true`, `false`, or one of the texts that mean `true`.
+struct OffSession(bool);
+
+impl FromParameter for OffSession {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        if matches!(parameter.value.as_str(), Some("one_off" | "recurring")) {
+            return Ok(Self(true));
+        }
+        bool::from_parameter(parameter).map(Self)
+    }
+}
+
+/// `automatic_payment_methods`, as it is shown again.
+struct Automatic(Value);
+
+impl FromParameter for Automatic {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let mut params = Params::from_parameter(parameter)?;
+        let enabled: bool = params.need("enabled")?;
+        let redirects = params.one_of("allow_redirects", &["always", "never"])?;
+        params.finish()?;
+        let redirects = redirects.unwrap_or_else(|| "always".to_owned());
+        Ok(Self(json!({ "allow_redirects": redirects, "enabled": enabled })))
+    }
+}
+
+/// `payment_method_options`, of which only `card` is known, as it is shown again.
+struct MethodOptions(Value);
+
+impl FromParameter for MethodOptions {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let mut params = Params::from_parameter(parameter)?;
+        let mut secure = None;
+        if let Some(mut card) = params.nested("card")? {
+            secure = card.one_of("request_three_d_secure", &["any", "automatic", "challenge"])?;
+            card.finish()?;
+        }
+        params.finish()?;
+        let secure = secure.unwrap_or_else(|| "automatic".to_owned());
+        Ok(Self(json!({ "card": { "request_three_d_secure": secure } })))
+    }
+}
+
+fn descriptor_update(params: &mut Params, name: &str) -> Result<Update<String>, Error> {
+    let is_there = params.has(name);
+    Ok(match descriptor(params, name)? {
+        Some(text) => Update::Set(text),
+        None if is_there => Update::Unset,
+        None => Update::Keep,
+    })
+}
+
+async fn create(tx: Tx, body: Payload<CreateIntent>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (create, expand) = body.parse()?;
+        let (intent, failure) = payment_intents::create(connection, cause, create)?;
+        match failure {
+            None => answers::created(connection, cause, PATH, intent.object(), &expand),
+            Some(failure) => answer_failed(connection, cause, &intent, &failure, &expand),
+        }
+    })
+    .await
+}
+
+async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (_, expand) = query.parse()?;
+        let intent = payment_intents::retrieve(connection, cause, &id)?;
+        answers::found(connection, cause, intent.object(), &expand)
+    })
+    .await
+}
+
+async fn update(tx: Tx, id: Path<String>, body: Payload<UpdateIntent>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (update, expand) = body.parse()?;
+        let intent = payment_intents::update(connection, cause, &id, update)?;
+        answers::found(connection, cause, intent.object(), &expand)
+    })
+    .await
+}
+
+async fn confirm(tx: Tx, id: Path<String>, body: Payload<ConfirmIntent>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (ConfirmIntent { details, confirmation }, expand) = body.parse()?;
+        let (intent, failure) = payment_intents::confirm(connection, cause, &id, details, confirmation)?;
+        match failure {
+            None => answers::found(connection, cause, intent.object(), &expand),
+            Some(failure) => answer_failed(connection, cause, &intent, &failure, &expand),
+        }
+    })
+    .await
+}
+
+async fn capture(tx: Tx, id: Path<String>, body: Payload<CaptureIntent>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (capture, expand) = body.parse()?;
+        let intent = payment_intents::capture(connection, cause, &id, capture)?;
+        answers::found(connection, cause, intent.object(), &expand)
+    })
+    .await
+}
+
+async fn cancel(tx: Tx, id: Path<String>, body: Payload<CancelIntent>) -> Result<Answer, Error> {
+    tx.run(move |connection, cause| {
+        let (cancel, expand) = body.parse()?;
+        let intent = payment_intents::cancel(connection, cause, &id, cancel.reason)?;
+        answers::found(connection, cause, intent.object(), &expand)
+    })
+    .await
+}
+
+async fn list(db: Db, query: Payload<List<kinds::PaymentIntent, Filter>>) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (list, expand) = query.parse()?;
+        let page = payment_intents::list(connection, cause, &list)?;
+        let objects = page.map(|intent| intent.object());
+        answers::listed(connection, cause, (PATH, "payment_intent"), objects, &expand)
+    })
+    .await
+}
+
+/// 402: the attempt is committed and remembered, and the caller is shown the intent as it stands now.
+fn answer_failed(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    intent: &PaymentIntent,
+    failure: &Failure,
+    expand: &Expand,
+) -> Result<Answer, Error> {
+    let mut object = intent.object();
+    answers::expand_one(connection, cause.account, expand, &mut object)?;
+    let error = ErrorBody {
+        charge: failure.charge.map(|charge| charge.to_string()),
+        payment_intent: Some(&object),
+        payment_method: Some(&failure.method),
+        ..failure.decline.error_body()
+    };
+    Ok(answers::declined(&error))
+}

@@ -1,0 +1,298 @@
+//! Refunds: money of a captured charge on its way back.
+
+pub mod handlers;
+mod queries;
+
+use chrono::{DateTime, Utc};
+use diesel::QueryResult;
+use diesel::pg::{Pg, PgConnection};
+use diesel::prelude::*;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::card_network::{self, simulation};
+use crate::error::Error;
+use crate::payments::balance::{BalanceTransaction, Movement};
+use crate::payments::charges::{self, Charge};
+use crate::payments::disputes;
+use crate::payments::payment_intents::{self};
+use crate::schema::refunds;
+use crate::types::ids::{
+    AccountId, BalanceTransactionId, ChargeId, CustomerId, PaymentIntentId, PaymentMethodId, RefundId,
+    RequestId, kinds,
+};
+use crate::types::text_column;
+use crate::types::{Amount, Cause, Currency, Kind, Metadata, MetadataPatch, Page, money};
+use crate::wire::params::{self, patch_metadata};
+use crate::wire::{List, ids};
+
+/// A refund.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = refunds, check_for_backend(Pg), treat_none_as_default_value = false)]
+pub struct Refund {
+    pub account_id: AccountId,
+    pub id: RefundId,
+    pub request_id: RequestId,
+    pub charge_id: ChargeId,
+    pub payment_intent_id: Option<PaymentIntentId>,
+    pub status: Status,
+    pub amount: Amount,
+    pub currency: Currency,
+    pub customer_id: Option<CustomerId>,
+    pub payment_method_id: PaymentMethodId,
+    pub balance_transaction_id: BalanceTransactionId,
+    /// The row that brought the money back, if it failed.
+    pub failure_balance_transaction_id: Option<BalanceTransactionId>,
+    pub reason: Option<String>,
+    pub metadata: Metadata,
+    pub created_at: DateTime<Utc>,
+}
+
+text_column! {
+    /// Whether the money has arrived.
+    pub enum Status {
+        /// On its way; the card network will say how it went.
+        Pending => "pending",
+        Succeeded => "succeeded",
+        /// It came back to the account.
+        Failed => "failed",
+    }
+}
+
+/// What a refund is asked to be.
+pub struct CreateRefund {
+    pub of: Refunded,
+    /// What is left of the charge, if none is given.
+    pub amount: Option<i64>,
+    pub reason: Option<String>,
+    pub metadata: Metadata,
+}
+
+/// What is refunded: a charge, or the one that kept a payment intent.
+pub enum Refunded {
+    Charge(ChargeId),
+    Intent(PaymentIntentId),
+}
+
+/// Which refunds a list holds.
+#[derive(Debug, Default)]
+pub struct Filter {
+    pub charge: Option<ChargeId>,
+    pub payment_intent: Option<PaymentIntentId>,
+}
+
+/// Moves money back.
+///
+/// # Errors
+/// No such charge; a charge that failed, was not captured or has nothing left; more than what is left.
+pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund) -> Result<Refund, Error> {
+    let (charge, param) = match create.of {
+        Refunded::Charge(charge) => (charge, "charge"),
+        Refunded::Intent(intent) => {
+            (payment_intents::charge_to_refund(connection, cause, intent)?, "payment_intent")
+        }
+    };
+    // Ends the race of two refunds: the second waits here, and then sees what the first one took.
+    let charge = charges::locked(connection, cause, charge, "charge")?;
+    let amount = amount_to_refund(&charge, create.amount, param)?;
+    if charge.disputed && disputes::has_taken(connection, &charge)? {
+        return Err(Error::not_allowed(
+            "charge_disputed",
+            format!("Charge {} is disputed, so its money is not here to be refunded.", charge.id),
+        ));
+    }
+    let at_once = card_network::by_name(&charge.card.test_card).is_none_or(card_network::refunds_at_once);
+    let refund = Refund {
+        account_id: cause.account,
+        id: cause.new_id(),
+        request_id: cause.request_id,
+        charge_id: charge.id,
+        payment_intent_id: charge.payment_intent_id,
+        status: if at_once { Status::Succeeded } else { Status::Pending },
+        amount,
+        currency: charge.currency,
+        customer_id: charge.customer_id,
+        payment_method_id: charge.payment_method_id,
+        balance_transaction_id: cause.new_id(),
+        failure_balance_transaction_id: None,
+        reason: create.reason,
+        metadata: create.metadata,
+        created_at: cause.now,
+    };
+    let charge = charge.refunded(amount);
+    queries::insert(connection, cause, &refund, &refund.movement(cause), &charge)?;
+    simulation::announce_refund(connection, cause, &charge.card.test_card, refund.id)?;
+    Ok(refund)
+}
+
+/// A refund by its id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Refund, Error> {
+    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+}
+
+/// Changes the metadata of a refund.
+///
+/// # Errors
+/// [`Error::NotFound`], or metadata beyond the limits.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    metadata: &MetadataPatch,
+) -> Result<Refund, Error> {
+    // Ends the race of two updates: the second merges its metadata into what the first one left.
+    let refund = ids::in_path(id, |id| queries::lock(connection, cause.account, id))?;
+    let refund = Refund { metadata: patch_metadata(&refund.metadata, metadata)?, ..refund };
+    queries::update_metadata(connection, cause, &refund)?;
+    Ok(refund)
+}
+
+/// The network says that a pending refund has arrived. One that failed stays failed, should that news be late.
+///
+/// # Errors
+/// No such refund.
+pub fn settle(connection: &mut PgConnection, cause: &Cause, id: RefundId) -> Result<Refund, Error> {
+    let (refund, _) = lock_with_charge(connection, cause, id)?;
+    if refund.status != Status::Pending {
+        return Ok(refund);
+    }
+    let refund = Refund { status: Status::Succeeded, ..refund };
+    queries::update_status(connection, cause, &refund)?;
+    Ok(refund)
+}
+
+/// The network says that a refund has failed: its money is here again, and the charge can be refunded again.
+///
+/// # Errors
+/// No such refund.
+pub fn fail(connection: &mut PgConnection, cause: &Cause, id: RefundId) -> Result<Refund, Error> {
+    let (refund, charge) = lock_with_charge(connection, cause, id)?;
+    if refund.status == Status::Failed {
+        return Ok(refund);
+    }
+    let movement = refund.reversal(cause);
+    let refund =
+        Refund { status: Status::Failed, failure_balance_transaction_id: Some(movement.id), ..refund };
+    let charge = charge.refund_failed(refund.amount);
+    queries::update_failed(connection, cause, &refund, &movement, &charge)?;
+    Ok(refund)
+}
+
+/// A page of refunds, the newest first.
+///
+/// # Errors
+/// The cursor or the filter names nothing.
+pub fn list(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    list: &List<kinds::Refund, Filter>,
+) -> Result<Page<Refund>, Error> {
+    list.load(connection, cause, |connection, page, filter| {
+        queries::list(connection, cause.account, page, filter)
+    })
+}
+
+/// The objects of these refunds.
+///
+/// # Errors
+/// What the statement reports.
+pub fn objects(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
+    Ok(queries::find_all(connection, account, ids)?.iter().map(Refund::object).collect())
+}
+
+/// That `param` names a refund.
+///
+/// Locks the charge, which is the row that guards the money, and then its refund: in this order, as a new refund does.
+fn lock_with_charge(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: RefundId,
+) -> Result<(Refund, Charge), Error> {
+    let refund = ids::in_parameter(id, "data[refund]", |id| queries::find(connection, cause.account, id))?;
+    let charge = charges::locked(connection, cause, refund.charge_id, "data[refund]")?;
+    let refund = ids::in_parameter(id, "data[refund]", |id| queries::lock(connection, cause.account, id))?;
+    Ok((refund, charge))
+}
+
+/// `param` is what the charge was named by.
+fn amount_to_refund(charge: &Charge, asked: Option<i64>, param: &'static str) -> Result<Amount, Error> {
+    let obstacle = match charge.status {
+        charges::Status::Captured => None,
+        charges::Status::Authorised | charges::Status::Released => Some("has not been captured"),
+        charges::Status::Failed => Some("failed"),
+    };
+    if let Some(obstacle) = obstacle {
+        return Err(Error::NotAllowedNow {
+            code: None,
+            message: format!("Charge {} {obstacle}, so there is nothing to refund.", charge.id),
+            param: Some(param),
+        });
+    }
+    let left = charge.refundable();
+    if left == 0 {
+        return Err(Error::not_allowed(
+            "charge_already_refunded",
+            format!("Charge {} has already been refunded.", charge.id),
+        ));
+    }
+    let amount = params::part(asked.unwrap_or(left), charge.currency, "amount")?;
+    if amount.minor() > left {
+        return Err(Error::ParameterInvalid {
+            param: "amount".to_owned(),
+            code: None,
+            message: format!(
+                "Refund amount ({}) is greater than unrefunded amount on charge ({}).",
+                money::shown(amount.minor(), charge.currency),
+                money::shown(left, charge.currency)
+            ),
+        });
+    }
+    Ok(amount)
+}
+
+impl Refund {
+    /// The row of the ledger: money out.
+    fn movement(&self, cause: &Cause) -> BalanceTransaction {
+        let price = (-self.amount.minor(), self.currency);
+        let id = self.balance_transaction_id;
+        BalanceTransaction::new(cause, id, Movement::Refund, self.charge_id, Some(self.id), price)
+    }
+
+    /// The row of a refund that failed after it had seemed to succeed: the money is here again.
+    fn reversal(&self, cause: &Cause) -> BalanceTransaction {
+        let price = (self.amount.minor(), self.currency);
+        let id = cause.new_id();
+        BalanceTransaction::new(cause, id, Movement::RefundFailure, self.charge_id, Some(self.id), price)
+    }
+
+    pub fn object(&self) -> Value {
+        let mut object = json!({
+            "id": self.id,
+            "object": "refund",
+            "amount": self.amount,
+            "balance_transaction": self.balance_transaction_id,
+            "charge": self.charge_id,
+            "created": self.created_at.timestamp(),
+            "currency": self.currency,
+            "customer": self.customer_id,
+            "destination_details": { "card": { "type": "refund" }, "type": "card" },
+            "livemode": false,
+            "metadata": self.metadata,
+            "payment_intent": self.payment_intent_id,
+            "payment_method": self.payment_method_id,
+            "reason": self.reason,
+            "receipt_number": null,
+            "source_transfer_reversal": null,
+            "status": self.status,
+            "transfer_reversal": null,
+        });
+        if let Some(movement) = self.failure_balance_transaction_id {
+            object["failure_balance_transaction"] = movement.to_string().into();
+            object["failure_reason"] = "declined".into();
+        }
+        object
+    }
+}
