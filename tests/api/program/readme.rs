@@ -8,7 +8,7 @@ use tokio::process::Command as Process;
 
 use crate::support::{TestApp, sdk};
 
-const README: &str = include_str!("../../README.md");
+const README: &str = include_str!("../../../README.md");
 
 /// A block of shell and what its comments say that it prints.
 struct Example {
@@ -152,7 +152,7 @@ fn walk(text: &str) -> String {
 
 #[test]
 fn the_walk_of_the_readme_is_that_of_the_crates_documentation() {
-    let documentation: String = include_str!("../../src/lib.rs")
+    let documentation: String = include_str!("../../../src/lib.rs")
         .lines()
         .map_while(|line| line.strip_prefix("//!"))
         .map(|line| format!("{line}\n"))

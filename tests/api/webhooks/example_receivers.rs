@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::support::{Process, TestApp, Worker, eventually, http, sdk};
 
-#[path = "../../examples/webhook_receiver.rs"]
+#[path = "../../../examples/webhook_receiver.rs"]
 mod webhook_receiver;
 
 use webhook_receiver::{Receiver, receive};
@@ -50,7 +50,7 @@ async fn assert_takes_each_event_once(app: &TestApp, address: SocketAddr, taken:
 
 #[tokio::test]
 async fn the_receiver_in_python_takes_each_event_once_and_nothing_forged() {
-    let script = include_str!("../../examples/webhook_receiver.py");
+    let script = include_str!("../../../examples/webhook_receiver.py");
     let app = TestApp::spawn();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let here = script.replace("4242", &address.port().to_string());
