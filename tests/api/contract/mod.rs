@@ -1,6 +1,7 @@
 //! The idempotency contract: a request runs once, and its repetition gets the same answer.
 
 mod counted_outcomes;
+mod duplicates;
 mod every_keyed_route;
 mod key_look_up;
 mod keys;
