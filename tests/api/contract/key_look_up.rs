@@ -79,7 +79,7 @@ async fn a_key_is_unknown_then_in_progress_then_completed_and_after_its_lifetime
 }
 
 #[tokio::test]
-async fn what_failed_leaves_a_key_unknown_and_a_decline_is_an_answer() {
+async fn a_failed_request_leaves_its_key_unknown_and_a_decline_completes_it() {
     let app = TestApp::spawn();
     let charge = |key: &str, source: &str| {
         app.post("/v1/charges").key(key).form(&format!("amount=1000&currency=usd&source={source}")).send()
@@ -138,7 +138,7 @@ async fn every_key_can_be_looked_up_whatever_its_characters() {
 }
 
 #[tokio::test]
-async fn what_can_be_no_key_is_unknown() {
+async fn a_malformed_key_is_unknown() {
     let app = TestApp::spawn();
     for path in ["%00", "a%00b", "%ff%fe", "a%20b", "%0a", "cl%C3%A9", &"k".repeat(256), "%zz%00"] {
         look_up_path(&app, path).expect_error(404, "resource_missing");

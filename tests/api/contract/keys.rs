@@ -10,7 +10,7 @@ use crate::support::{TestApp, fresh_key, probe_routes, probed};
 const CUSTOMERS: &str = "/v1/customers";
 
 #[tokio::test]
-async fn what_is_no_key_is_refused_by_its_reason_and_the_handler_never_runs() {
+async fn a_malformed_key_is_refused_with_its_reason_and_the_handler_never_runs() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let before = app.database.contents();
     let name = fresh_key();

@@ -102,7 +102,7 @@ async fn when_requests_are_lost_on_their_way_the_sdk_ends_with_one_payment() {
 }
 
 #[tokio::test]
-async fn when_the_sdk_gives_up_a_caller_who_insists_with_the_same_key_ends_with_one_payment() {
+async fn when_the_sdk_gives_up_a_caller_who_retries_with_the_same_key_ends_with_one_payment() {
     let app = TestApp::spawn();
     let journal = Journal::default();
     let fate = |attempt| match attempt {
@@ -120,7 +120,7 @@ async fn when_the_sdk_gives_up_a_caller_who_insists_with_the_same_key_ends_with_
 }
 
 #[tokio::test]
-async fn when_a_retry_comes_while_the_first_still_runs_the_sdk_is_told_to_wait_and_ends_with_one_payment() {
+async fn when_a_retry_comes_while_the_first_request_still_runs_the_sdk_waits_and_ends_with_one_payment() {
     let journal = Journal::default();
     let conflicts = {
         let journal = Arc::clone(&journal);

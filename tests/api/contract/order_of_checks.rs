@@ -103,7 +103,7 @@ async fn a_request_with_many_faults_hears_of_them_in_the_order_of_the_contract()
 }
 
 #[tokio::test]
-async fn what_needs_no_database_is_judged_without_one() {
+async fn checks_that_need_no_database_run_without_one() {
     // Nothing listens there.
     let app = TestApp::with(|builder| builder.url = Some("postgres://oncepay@127.0.0.1:1/none".to_owned()));
     let good = app.database.api_key.clone();
@@ -138,7 +138,7 @@ async fn what_needs_no_database_is_judged_without_one() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_waited_for_ten_seconds() {
+async fn the_server_waits_ten_seconds_for_a_body() {
     let app = TestApp::spawn();
     let mut connection = Raw::connect(app.address);
     let request = Bytes::post(&app, FORM, b"amount=").key("slow");
@@ -154,7 +154,7 @@ async fn a_body_that_does_not_come_is_waited_for_ten_seconds() {
 }
 
 #[tokio::test]
-async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdks_look_for() {
+async fn every_answer_has_a_request_id_forbids_storage_and_echoes_the_headers_that_sdks_read() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let declined = "amount=1000&currency=usd&source=tok_visa_chargeDeclined";
     app.post("/v1/charges").key("used").form(CHARGE).send().await.expect(201);
@@ -229,7 +229,7 @@ async fn every_answer_has_its_request_id_is_not_to_be_stored_and_echoes_what_sdk
 }
 
 #[tokio::test]
-async fn to_act_for_another_account_is_refused_and_changes_nothing() {
+async fn acting_for_another_account_is_refused_and_changes_nothing() {
     let app = TestApp::spawn();
     let before = app.database.contents();
     let call = || app.post("/v1/charges").key("key").form(CHARGE);

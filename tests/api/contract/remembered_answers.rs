@@ -39,7 +39,7 @@ async fn a_decline_is_committed_and_remembered() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_forgotten_and_the_key_works_once_the_cause_is_gone() {
+async fn a_refusal_is_forgotten_and_the_key_works_once_the_cause_is_gone() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let card = |number: &str| {
         format!(
@@ -83,7 +83,7 @@ async fn what_is_refused_is_forgotten_and_the_key_works_once_the_cause_is_gone()
 }
 
 #[tokio::test]
-async fn a_lock_that_was_not_won_is_forgotten_and_the_same_key_wins_it_later() {
+async fn a_lock_timeout_is_forgotten_and_the_same_key_succeeds_later() {
     let app = TestApp::spawn();
     let (key, charge) = (fresh_key(), app.charge().await);
     let refund = || app.post("/v1/refunds").key(&key).form(&format!("charge={charge}")).send();
@@ -100,7 +100,7 @@ async fn a_lock_that_was_not_won_is_forgotten_and_the_same_key_wins_it_later() {
 }
 
 #[tokio::test]
-async fn no_status_decides_whether_an_answer_is_remembered() {
+async fn the_status_does_not_decide_whether_an_answer_is_remembered() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     for status in [200, 201, 202, 400, 402, 404, 409, 422, 500] {
         let (key, name) = (fresh_key(), fresh_key());
@@ -157,7 +157,7 @@ async fn a_duplicate_of_a_running_request_gets_409_at_once_whatever_its_body() {
 }
 
 #[tokio::test]
-async fn a_handler_that_forgets_its_transaction_is_found_out() {
+async fn a_handler_that_forgets_its_transaction_answers_500() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let before = app.database.contents();
     let key = fresh_key();
@@ -204,7 +204,7 @@ async fn a_panic_between_any_two_steps_is_all_or_nothing_and_leaves_the_connecti
 }
 
 #[tokio::test]
-async fn a_deleted_customer_is_gone_the_second_time_and_the_key_makes_no_difference() {
+async fn a_second_delete_is_404_with_and_without_a_key() {
     let app = TestApp::spawn();
     let key = fresh_key();
     let customer = app.post("/v1/customers").key(&key).form("").send().await.expect(201).id().to_owned();
@@ -272,7 +272,7 @@ async fn a_replay_has_the_headers_of_the_first_answer_and_a_date_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_a_secret_is_sealed_where_it_is_stored() {
+async fn a_secret_answer_is_sealed_where_it_is_stored() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let (key, name) = (fresh_key(), fresh_key());
     let call = |path: &str| app.post(path).key(&format!("{key}{path}")).form(&format!("name={name}")).send();
@@ -300,7 +300,7 @@ async fn an_answer_that_is_a_secret_is_sealed_where_it_is_stored() {
 }
 
 #[tokio::test]
-async fn while_the_secret_is_rotated_what_was_remembered_under_the_old_one_still_is() {
+async fn answers_remembered_under_the_old_secret_are_replayed_while_it_is_rotated() {
     let (old, new) = ("an older secret, long enough", "a newer secret, long enough");
     let with = |secrets: &[&str], database| {
         let secrets = secrets.iter().map(|secret| (*secret).to_owned()).collect();

@@ -18,7 +18,7 @@ async fn send(app: &TestApp, key: &str, (path, media_type, body): Request<'_>) -
 }
 
 #[tokio::test]
-async fn requests_of_one_meaning_are_one_request() {
+async fn requests_of_the_same_meaning_are_the_same_request() {
     let app = TestApp::with(|builder| builder.routes = probe_routes);
     let customers = "/v1/customers";
     let json = |body| (customers, JSON, body);

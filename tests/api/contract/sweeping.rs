@@ -107,7 +107,7 @@ async fn the_sweeper_runs_by_itself() {
 }
 
 #[tokio::test]
-async fn a_delivery_that_nobody_will_get_is_canceled_and_the_others_are_left_alone() {
+async fn the_sweeper_cancels_deliveries_to_deleted_and_disabled_endpoints_and_no_others() {
     let app = TestApp::spawn();
     let endpoint = async || {
         let form = "url=http://127.0.0.1:9/hook&enabled_events[]=customer.created";

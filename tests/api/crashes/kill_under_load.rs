@@ -156,7 +156,7 @@ async fn kill_9_of_postgresql_in_the_middle_of_load_loses_and_doubles_nothing_an
     load.check_all(&database).await;
 }
 
-/// Sends so many charges at once, and gives the answers with how long each took.
+/// Sends so many charges at once, and returns the answers with how long each took.
 async fn charges_at_once(app: &TestApp, count: usize) -> Vec<(Reply, Duration)> {
     let charge = |_| async {
         let begun = Instant::now();
@@ -167,7 +167,7 @@ async fn charges_at_once(app: &TestApp, count: usize) -> Vec<(Reply, Duration)> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_postgresql_is_stopped_every_request_is_503_in_time_and_afterwards_all_is_well_again() {
+async fn while_postgresql_is_stopped_every_request_is_503_in_time_and_afterwards_all_succeed() {
     let mut cluster = OwnCluster::start();
     let database = Arc::new(cluster.database());
     for warm in [true, false] {
@@ -208,7 +208,7 @@ async fn while_postgresql_is_stopped_every_request_is_503_in_time_and_afterwards
 }
 
 #[tokio::test]
-async fn connections_that_died_while_they_lay_in_the_pool_cost_no_request_an_error() {
+async fn connections_that_died_in_the_pool_cause_no_error() {
     let app = TestApp::spawn();
     for _ in 0..5 {
         charges_at_once(&app, 16).await.into_iter().for_each(|(reply, _)| drop(reply.expect(201)));
@@ -224,7 +224,7 @@ async fn connections_that_died_while_they_lay_in_the_pool_cost_no_request_an_err
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frozen_postgresql_is_503_in_bounded_time_and_thawed_it_answers_what_it_then_did() {
+async fn a_frozen_postgresql_is_503_in_bounded_time_and_after_the_thaw_the_retry_finds_the_outcome() {
     let app = TestApp::spawn();
     charges_at_once(&app, 8).await.into_iter().for_each(|(reply, _)| drop(reply.expect(201)));
     let frozen = Frozen::all_of(&app.database);
@@ -279,7 +279,7 @@ impl Drop for Frozen {
 }
 
 #[tokio::test]
-async fn connections_whose_server_was_killed_cost_no_request_an_error() {
+async fn connections_whose_server_process_was_killed_cause_no_error() {
     let cluster = OwnCluster::start();
     let database = Arc::new(cluster.database());
     let app = TestApp::with(|builder| builder.database = Some(Arc::clone(&database)));
@@ -306,7 +306,7 @@ async fn connections_whose_server_was_killed_cost_no_request_an_error() {
 }
 
 #[test]
-fn a_server_that_recovers_from_the_death_of_a_process_is_waited_for_and_can_be_stopped() {
+fn a_connection_waits_for_a_recovering_server_and_the_server_can_be_stopped() {
     let mut cluster = OwnCluster::start();
     let database = cluster.database();
     let kill_a_process = || {

@@ -7,7 +7,7 @@ use oncepay::faults::{Faults, Point};
 use crate::support::{CHARGE, Cut, Proxy, TestApp, TestDatabase, fresh_key};
 
 #[tokio::test]
-async fn when_the_connection_of_a_commit_is_cut_the_outcome_is_unknown_and_the_retry_knows_it() {
+async fn a_commit_whose_connection_is_cut_answers_503_and_the_retry_finds_the_outcome() {
     // The server process of the connection is ended right before its COMMIT is sent.
     let database = Arc::new(TestDatabase::new());
     let cut_next = Arc::new(Mutex::new(false));
@@ -45,7 +45,7 @@ async fn when_the_connection_of_a_commit_is_cut_the_outcome_is_unknown_and_the_r
 }
 
 #[tokio::test]
-async fn a_commit_that_is_lost_did_nothing_and_one_whose_answer_is_lost_is_replayed() {
+async fn a_lost_commit_did_nothing_and_a_commit_with_a_lost_answer_is_replayed() {
     let (app, proxy) = Proxy::with_app(|_| ());
     for (cut, is_done) in [(Cut::Before, false), (Cut::After, true)] {
         let key = fresh_key();

@@ -47,7 +47,7 @@ fn reset(connection: Raw) {
 }
 
 #[tokio::test]
-async fn a_panic_rolls_back_and_the_key_is_as_good_as_new() {
+async fn a_panic_rolls_back_and_the_key_can_be_used_again() {
     let app = TestApp::with(|builder| {
         builder.routes = probe_routes;
         builder.pool_size = 1;

@@ -23,7 +23,7 @@ async fn an_intents_charge_is_captured_through_the_intent_only() {
 }
 
 #[tokio::test]
-async fn an_intent_is_refunded_by_its_name_in_parts_and_never_beyond() {
+async fn an_intent_can_be_refunded_by_its_id_in_parts_and_never_beyond_its_amount() {
     let app = TestApp::spawn();
     let intent = app.intent_in("succeeded").await;
     let charge = intent["latest_charge"].as_str().unwrap();
@@ -65,7 +65,7 @@ async fn an_intent_is_refunded_by_its_name_in_parts_and_never_beyond() {
 }
 
 #[tokio::test]
-async fn what_has_moved_no_money_cannot_be_refunded() {
+async fn an_intent_that_moved_no_money_cannot_be_refunded() {
     let app = TestApp::spawn();
     let declined = app.intent("payment_method=pm_card_chargeCustomerFail").await;
     let path = format!("/v1/payment_intents/{}/confirm", id(&declined));

@@ -22,7 +22,7 @@ const DECLINES: [(&str, &str, &str); 9] = [
 ];
 
 #[tokio::test]
-async fn a_decline_persists_is_remembered_byte_for_byte_and_gives_way_to_another_card() {
+async fn a_decline_persists_is_replayed_byte_for_byte_and_another_card_may_follow() {
     let app = TestApp::spawn();
     for (number, (card, code, decline_code)) in DECLINES.into_iter().enumerate() {
         let key = fresh_key();
@@ -88,7 +88,7 @@ async fn a_decline_persists_is_remembered_byte_for_byte_and_gives_way_to_another
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_a_card_that_asks_fails_without_a_charge() {
+async fn a_card_that_requires_authentication_fails_without_a_charge_when_nobody_is_there() {
     let app = TestApp::spawn();
     for card in ["authenticationRequired", "threeDSecure2Required", "threeDSecureRequiredChargeDeclined"] {
         for how in ["off_session=true", "off_session=one_off", "error_on_requires_action=true"] {
@@ -130,7 +130,7 @@ async fn where_nobody_can_be_asked_a_card_that_asks_fails_without_a_charge() {
 async fn a_card_that_was_declined_stays_with_its_customer_and_an_expanded_answer_is_expanded() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
-    let kept = app.kept_method("chargeCustomerFail", &customer).await;
+    let kept = app.attached_method("chargeCustomerFail", &customer).await;
     let form = format!(
         "{PRICE}&customer={customer}&payment_method={kept}&confirm=true&capture_method=manual&setup_future_usage=off_session"
     );

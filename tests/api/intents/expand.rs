@@ -12,10 +12,10 @@ fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn what_an_intent_its_charge_and_its_refund_name_can_be_expanded_on_every_call() {
+async fn every_reference_of_an_intent_its_charge_and_its_refund_can_be_expanded_on_every_call() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
-    let method = app.kept_method("visa", &customer).await;
+    let method = app.attached_method("visa", &customer).await;
     let default = format!("invoice_settings[default_payment_method]={method}");
     app.submit(&format!("/v1/customers/{customer}"), &default).await.expect(200);
     let form = format!("customer={customer}&payment_method={method}&confirm=true");
@@ -63,7 +63,7 @@ async fn what_an_intent_its_charge_and_its_refund_name_can_be_expanded_on_every_
 }
 
 #[tokio::test]
-async fn lists_count_data_as_a_level_and_refuse_what_there_is_not() {
+async fn lists_count_data_as_a_level_and_refuse_unknown_properties() {
     let app = TestApp::spawn();
     let intent = app.intent_in("succeeded").await;
     let path = path_of(&intent);

@@ -38,10 +38,10 @@ async fn an_intent_has_every_key_in_every_state() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_an_intent_is_shown_and_its_charge_says_it_too() {
+async fn the_details_of_an_intent_are_shown_on_it_and_on_its_charge() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
-    let method = app.kept_method("visa", &customer).await;
+    let method = app.attached_method("visa", &customer).await;
     let form = format!(
         "{PRICE}&customer={customer}&payment_method={method}&confirm=true&description=Shoes&metadata[order]=7\
          &receipt_email=a%40b.c&statement_descriptor=SHOES&statement_descriptor_suffix=RED\
@@ -101,7 +101,7 @@ async fn what_is_said_of_an_intent_is_shown_and_its_charge_says_it_too() {
 }
 
 #[tokio::test]
-async fn events_come_in_their_order_and_show_each_moment() {
+async fn the_events_of_an_intent_are_in_order_and_show_each_state() {
     let app = TestApp::spawn();
     let success =
         app.submit(INTENTS, &format!("{PRICE}&payment_method=pm_card_visa&confirm=true")).await.expect(201);
@@ -151,7 +151,7 @@ async fn events_come_in_their_order_and_show_each_moment() {
 }
 
 #[tokio::test]
-async fn a_hold_is_captured_whole_or_in_part_and_the_rest_let_go() {
+async fn a_hold_is_captured_whole_or_in_part_and_the_rest_is_released() {
     let app = TestApp::spawn();
     for (form, captured) in [
         ("", 1000),
@@ -226,7 +226,7 @@ async fn a_cancellation_releases_the_hold_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_card_that_worked_is_kept_if_it_is_to_be_used_again() {
+async fn a_card_that_worked_is_attached_if_it_is_to_be_used_again() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
     let card = "payment_method_data[type]=card&payment_method_data[card][token]=tok_visa";
@@ -308,7 +308,7 @@ async fn an_update_changes_what_it_names_and_unsets_what_is_empty() {
 }
 
 #[tokio::test]
-async fn lists_page_both_ways_and_keep_to_one_customer() {
+async fn lists_page_both_ways_and_can_be_filtered_by_customer() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
     let mut ids = Vec::new();
@@ -342,7 +342,7 @@ async fn lists_page_both_ways_and_keep_to_one_customer() {
 }
 
 #[tokio::test]
-async fn a_deleted_customer_pays_no_more() {
+async fn a_deleted_customer_cannot_pay() {
     let app = TestApp::spawn();
     let customer = app.submit("/v1/customers", "name=Ada").await.expect(201);
     let form = format!("amount=500&currency=usd&customer={}", customer.id());

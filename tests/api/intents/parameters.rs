@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use crate::support::TestApp;
-use crate::support::intents::{PRICE, path_of, said, unknown_id};
+use crate::support::intents::{PRICE, path_of, unknown_id, without_id};
 
 const INTENTS: &str = "/v1/payment_intents";
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_by_name_when_an_intent_is_made() {
+async fn invalid_parameters_are_refused_by_name_when_an_intent_is_made() {
     let app = TestApp::spawn();
     let visa = "payment_method=pm_card_visa";
     let before = app.database.dump();
@@ -123,7 +123,7 @@ async fn what_cannot_be_is_refused_by_name_when_an_intent_is_made() {
 }
 
 #[tokio::test]
-async fn what_is_in_bounds_is_taken() {
+async fn parameters_within_their_bounds_are_taken() {
     let app = TestApp::spawn();
     for form in [
         "amount=50&currency=usd",
@@ -200,7 +200,7 @@ async fn an_update_a_confirmation_a_capture_and_a_cancellation_take_their_own_pa
 }
 
 #[tokio::test]
-async fn a_confirmation_must_mean_the_same_intent_as_its_server() {
+async fn a_confirmation_with_another_amount_or_client_secret_is_refused() {
     let app = TestApp::spawn();
     let intent = app.intent_in("requires_confirmation").await;
     let path = format!("{}/confirm", path_of(&intent));
@@ -222,7 +222,8 @@ async fn a_confirmation_must_mean_the_same_intent_as_its_server() {
 async fn a_method_of_another_customer_is_refused_wherever_it_is_named() {
     let app = TestApp::spawn();
     let (ada, grace) = (app.customer().await, app.customer().await);
-    let (of_ada, of_grace) = (app.kept_method("visa", &ada).await, app.kept_method("visa", &grace).await);
+    let (of_ada, of_grace) =
+        (app.attached_method("visa", &ada).await, app.attached_method("visa", &grace).await);
     let anonymous = app.intent("").await;
     let adas = app.intent(&format!("customer={ada}&payment_method={of_ada}")).await;
     let before = app.database.dump();
@@ -252,7 +253,7 @@ async fn a_method_of_another_customer_is_refused_wherever_it_is_named() {
 }
 
 #[tokio::test]
-async fn an_intent_of_another_account_is_as_unknown_as_any() {
+async fn an_intent_of_another_account_is_unknown() {
     let app = TestApp::spawn();
     let key = app.database.other_account();
     let foreign = app
@@ -270,24 +271,25 @@ async fn an_intent_of_another_account_is_as_unknown_as_any() {
                     .await
                     .expect_error(404, "resource_missing");
                 assert_eq!(reply.param(), "intent");
-                said(&reply, id)
+                without_id(&reply, id)
             };
             assert_eq!(of(id).await, of(&unknown).await);
         }
-        let read = async |id: &str| said(&app.get(&format!("{INTENTS}/{id}")).send().await.expect(404), id);
+        let read =
+            async |id: &str| without_id(&app.get(&format!("{INTENTS}/{id}")).send().await.expect(404), id);
         assert_eq!(read(id).await, read(&unknown).await);
         for path in ["/v1/charges", "/v1/refunds"] {
             let of = async |id: &str| {
                 let reply = app.get(&format!("{path}?payment_intent={id}")).send().await;
                 assert_eq!(reply.param(), "payment_intent");
-                said(&reply.expect_error(400, "resource_missing"), id)
+                without_id(&reply.expect_error(400, "resource_missing"), id)
             };
             assert_eq!(of(id).await, of(&unknown).await);
         }
         let of = async |id: &str| {
             let reply = app.submit("/v1/refunds", &format!("payment_intent={id}")).await;
             assert_eq!(reply.param(), "payment_intent");
-            said(&reply.expect_error(400, "resource_missing"), id)
+            without_id(&reply.expect_error(400, "resource_missing"), id)
         };
         assert_eq!(of(id).await, of(&unknown).await);
     }

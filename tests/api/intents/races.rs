@@ -87,7 +87,7 @@ async fn a_hundred_payments_of_one_customer_at_once_all_succeed() {
     for pool_size in [4, 8] {
         let app = TestApp::with(|builder| builder.pool_size = pool_size);
         let customer = app.customer().await;
-        let method = app.kept_method("visa", &customer).await;
+        let method = app.attached_method("visa", &customer).await;
         let form = format!(
             "{PRICE}&customer={customer}&payment_method={method}&confirm=true&setup_future_usage=off_session"
         );
@@ -112,11 +112,11 @@ async fn a_hundred_payments_of_one_customer_at_once_all_succeed() {
 }
 
 #[tokio::test]
-async fn a_method_that_is_detached_while_it_pays_has_paid_before_or_pays_no_more() {
+async fn a_method_that_is_detached_while_it_pays_pays_before_or_is_refused() {
     let app = TestApp::with(|builder| builder.pool_size = 8);
     let customer = app.customer().await;
     for _ in 0..8 {
-        let method = app.kept_method("visa", &customer).await;
+        let method = app.attached_method("visa", &customer).await;
         let form = format!("customer={customer}&payment_method={method}");
         let intents = [app.intent(&form).await, app.intent(&form).await, app.intent(&form).await];
         let confirms = join_all(
@@ -154,7 +154,7 @@ fn ways(method: &str, customer: &str) -> [(String, String); 3] {
 }
 
 #[tokio::test]
-async fn of_those_who_want_one_method_at_once_one_gets_it_and_the_others_nothing() {
+async fn one_of_several_customers_who_attach_one_method_at_once_gets_it() {
     let app = TestApp::with(|builder| builder.pool_size = 8);
     let (ada, grace) = (app.customer().await, app.customer().await);
     for _ in 0..8 {

@@ -192,7 +192,7 @@ fn request(call: Call, intent: &Value) -> (String, String) {
 }
 
 #[tokio::test]
-async fn whatever_is_called_an_intent_stands_where_its_model_stands() {
+async fn random_calls_leave_an_intent_in_the_state_of_its_model() {
     let app = TestApp::spawn();
     let mut random = Random::new(Random::seed());
     let mut reached = std::collections::BTreeSet::new();

@@ -7,7 +7,7 @@ use crate::support::intents::PRICE;
 async fn a_confirmed_intent_takes_at_most_ten_round_trips() {
     let (app, proxy) = Proxy::with_app(|_| ());
     let customer = app.customer().await;
-    let method = app.kept_method("visa", &customer).await;
+    let method = app.attached_method("visa", &customer).await;
     let mut costs = Vec::new();
     for form in [
         "payment_method=pm_card_visa".to_owned(),

@@ -75,7 +75,7 @@ async fn every_call_does_in_every_state_what_the_table_says_or_is_refused_and_wr
 }
 
 #[tokio::test]
-async fn a_refused_confirmation_shows_the_intent_as_it_stands_and_not_as_was_asked() {
+async fn a_refused_confirmation_shows_the_intent_as_it_is_and_not_as_was_requested() {
     let app = TestApp::spawn();
     for (status, form) in [
         ("requires_payment_method", "receipt_email=a%40b.c"),
@@ -91,7 +91,7 @@ async fn a_refused_confirmation_shows_the_intent_as_it_stands_and_not_as_was_ask
 }
 
 #[tokio::test]
-async fn a_card_whose_holder_must_confirm_waits_for_that_with_a_page_to_go_to() {
+async fn a_card_that_requires_authentication_waits_with_a_page_to_go_to() {
     let app = TestApp::spawn();
     for card in ["authenticationRequired", "threeDSecure2Required", "threeDSecureRequiredChargeDeclined"] {
         let form = format!(

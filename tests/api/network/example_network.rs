@@ -14,10 +14,10 @@ async fn the_card_network_can_be_played_by_hand() {
             .args(arguments)
             .env("ONCEPAY", format!("http://{}", app.address))
             .env("API_KEY", &app.database.api_key);
-        let told = sdk::finish(python).await;
+        let printed = sdk::finish(python).await;
         assert!(
-            told.contains("Idempotent-Replayed: false") && told.contains("Idempotent-Replayed: true"),
-            "{told}"
+            printed.contains("Idempotent-Replayed: false") && printed.contains("Idempotent-Replayed: true"),
+            "{printed}"
         );
     };
     let charge = app.charge().await;

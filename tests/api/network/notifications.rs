@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use oncepay::webhooks::signature::{HEADER, sign};
 use serde_json::json;
 
-use crate::support::network::{NETWORK_SECRET, NOTIFICATIONS, claim, fresh_id, verdict};
+use crate::support::network::{NETWORK_SECRET, NOTIFICATIONS, closed_dispute, fresh_id, opened_dispute};
 use crate::support::{CHARGE, HOLD, TestApp, fresh_key};
 
 /// A signature of the right secret at `seconds` from now.
@@ -16,11 +16,12 @@ fn signed(app: &TestApp, body: &str, seconds: i64) -> String {
 }
 
 #[tokio::test]
-async fn only_what_the_network_signed_just_now_is_taken() {
+async fn only_a_notification_that_the_network_signed_just_now_is_taken() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
-    let news = app.news("dispute.created", claim(&fresh_id("dp"), &charge, false)).to_string();
-    let right = signed(&app, &news, 0);
+    let notification =
+        app.notification("dispute.created", opened_dispute(&fresh_id("dp"), &charge, false)).to_string();
+    let right = signed(&app, &notification, 0);
     let before = app.database.contents();
     for (wrong, why) in [
         ("", "malformed"),
@@ -28,45 +29,48 @@ async fn only_what_the_network_signed_just_now_is_taken() {
         ("v1=00", "no time"),
         ("t=now,v1=00", "no number"),
         ("t=1,v1=zz", "no hex"),
-        (&signed(&app, &news, -301), "old"),
-        (&signed(&app, &news, 310), "of the future"),
-        (&sign(&["whsec_other".to_owned()], app.state.clock.now(), news.as_bytes()), "of another secret"),
-        (&sign(&[String::new()], app.state.clock.now(), news.as_bytes()), "of no secret"),
-        (&signed(&app, &format!("{news} "), 0), "of another body"),
+        (&signed(&app, &notification, -301), "old"),
+        (&signed(&app, &notification, 310), "of the future"),
+        (
+            &sign(&["whsec_other".to_owned()], app.state.clock.now(), notification.as_bytes()),
+            "of another secret",
+        ),
+        (&sign(&[String::new()], app.state.clock.now(), notification.as_bytes()), "of no secret"),
+        (&signed(&app, &format!("{notification} "), 0), "of another body"),
         (&right.replace("v1=", "v0="), "of another scheme"),
         (&right[..right.len() - 2], "cut short"),
     ] {
-        let reply = app.notify_with(&news, wrong).await;
+        let reply = app.notify_with(&notification, wrong).await;
         assert_eq!((reply.status, reply.code()), (400, "signature_invalid"), "{why}: {reply:?}");
     }
     // Neither an API key nor an idempotency key stands for a signature.
-    let unsigned = app.post(NOTIFICATIONS).key(&fresh_key()).body("application/json", news.clone());
+    let unsigned = app.post(NOTIFICATIONS).key(&fresh_key()).body("application/json", notification.clone());
     unsigned.send().await.expect_error(400, "signature_invalid");
     assert_eq!(app.database.contents(), before);
 
     // The right one needs neither, at the edge of the tolerance too.
-    let reply = app.notify_with(&news, &signed(&app, &news, -298)).await.expect(200);
+    let reply = app.notify_with(&notification, &signed(&app, &notification, -298)).await.expect(200);
     assert_eq!(reply.body, json!({ "object": "provider_notification", "received": true }));
     assert!(!reply.is_replay());
     assert_eq!(app.database.count("disputes"), 1);
     // While the sender rolls its secret it signs with both.
     let secrets = ["whsec_new".to_owned(), NETWORK_SECRET.to_owned()];
-    let both = sign(&secrets, app.state.clock.now(), news.as_bytes());
-    assert!(app.notify_with(&news, &both).await.expect(200).is_replay());
+    let both = sign(&secrets, app.state.clock.now(), notification.as_bytes());
+    assert!(app.notify_with(&notification, &both).await.expect(200).is_replay());
     app.database.assert_clean();
 }
 
 #[tokio::test]
-async fn the_same_notification_at_2_17_and_at_2_18_is_applied_once_and_answered_twice() {
+async fn the_same_notification_sent_twice_is_applied_once_and_answered_twice() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
-    let news = app.news("dispute.created", claim(&fresh_id("dp"), &charge, false));
-    let first = app.notify(&news).await.expect(200);
+    let notification = app.notification("dispute.created", opened_dispute(&fresh_id("dp"), &charge, false));
+    let first = app.notify(&notification).await.expect(200);
     let after = app.database.contents();
     assert_eq!(app.usd().await, 0);
     for minutes in [1, 60, 93 * 60 - 61] {
         app.state.clock.advance(Duration::from_secs(minutes * 60));
-        let again = app.notify(&news).await.expect(200);
+        let again = app.notify(&notification).await.expect(200);
         assert!(again.is_replay(), "{minutes}: {again:?}");
         assert_eq!(again.header("Original-Request"), first.header("Request-Id"));
         assert_ne!(again.header("Request-Id"), first.header("Request-Id"));
@@ -75,10 +79,10 @@ async fn the_same_notification_at_2_17_and_at_2_18_is_applied_once_and_answered_
         assert_eq!(app.database.contents(), after);
     }
     // White space and the order of members are no other notification; anything else is.
-    let body = serde_json::to_string_pretty(&news).unwrap();
+    let body = serde_json::to_string_pretty(&notification).unwrap();
     assert!(app.notify_with(&body, &signed(&app, &body, 0)).await.expect(200).is_replay());
     for (name, value) in [("type", json!("dispute.closed")), ("created", json!(2)), ("more", json!(1))] {
-        let mut other = news.clone();
+        let mut other = notification.clone();
         other[name] = value;
         app.notify(&other).await.expect_error(422, "idempotency_key_reused");
     }
@@ -86,7 +90,7 @@ async fn the_same_notification_at_2_17_and_at_2_18_is_applied_once_and_answered_
 
     // After four days it is forgotten, and what it says is not applied a second time all the same.
     app.state.clock.advance(Duration::from_secs(2 * 3600));
-    let late = app.notify(&news).await.expect(200);
+    let late = app.notify(&notification).await.expect(200);
     assert!(!late.is_replay() && late.bytes == first.bytes, "{late:?}");
     let changed: Vec<String> =
         app.database.contents().into_iter().filter(|row| after[&row.0] != row.1).map(|row| row.0).collect();
@@ -95,24 +99,24 @@ async fn the_same_notification_at_2_17_and_at_2_18_is_applied_once_and_answered_
 }
 
 #[tokio::test]
-async fn fifty_at_once_on_two_instances_are_applied_once() {
+async fn fifty_copies_of_a_notification_at_once_on_two_instances_are_applied_once() {
     let first = TestApp::spawn();
     let second = first.second_instance();
     for event in ["dispute.created", "dispute.closed", "refund.failed"] {
         let charge = first.charge().await;
         let data = match event {
-            "dispute.created" => claim(&fresh_id("dp"), &charge, false),
-            "dispute.closed" => verdict(&fresh_id("dp"), &charge, "won"),
+            "dispute.created" => opened_dispute(&fresh_id("dp"), &charge, false),
+            "dispute.closed" => closed_dispute(&fresh_id("dp"), &charge, "won"),
             _ => {
                 let refund = first.submit("/v1/refunds", &format!("charge={charge}")).await.expect(201);
                 json!({ "refund": refund.id() })
             }
         };
-        let news = first.news(event, data);
+        let notification = first.notification(event, data);
         let rows = first.database.count("idempotency_records");
         let replies = join_all((0..50).map(|number| {
             let app = if number % 2 == 0 { &first } else { &second };
-            app.notify(&news)
+            app.notify(&notification)
         }))
         .await;
         let ran = replies.iter().filter(|reply| reply.status == 200 && !reply.is_replay()).count();
@@ -124,7 +128,7 @@ async fn fifty_at_once_on_two_instances_are_applied_once() {
                 _ => drop(reply.expect_error(409, "idempotency_key_in_use")),
             }
         }
-        assert!(second.notify(&news).await.expect(200).is_replay());
+        assert!(second.notify(&notification).await.expect(200).is_replay());
         assert_eq!(first.database.count("idempotency_records"), rows + 1);
     }
     // One opened; one closed that was never said to be open; one failed refund.
@@ -138,18 +142,19 @@ async fn fifty_at_once_on_two_instances_are_applied_once() {
 async fn keys_of_the_api_and_ids_of_the_network_never_meet() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
-    let mut news = app.news("dispute.created", claim(&fresh_id("dp"), &charge, true));
-    news["id"] = "evt_217".into();
-    app.notify(&news).await.expect(200);
+    let mut notification =
+        app.notification("dispute.created", opened_dispute(&fresh_id("dp"), &charge, true));
+    notification["id"] = "evt_217".into();
+    app.notify(&notification).await.expect(200);
     app.get("/v1/idempotency_keys/evt_217").send().await.expect_error(404, "resource_missing");
     let by_key = || app.post("/v1/customers").key("evt_217").form("name=Ada");
     assert!(!by_key().send().await.expect(201).is_replay());
     assert!(by_key().send().await.expect(201).is_replay());
-    assert!(app.notify(&news).await.expect(200).is_replay());
+    assert!(app.notify(&notification).await.expect(200).is_replay());
     // The other way round, and the header of the API is nothing to the network.
     app.post("/v1/customers").key("evt_218").form("name=Ada").send().await.expect(201);
-    news["id"] = "evt_218".into();
-    let body = news.to_string();
+    notification["id"] = "evt_218".into();
+    let body = notification.to_string();
     let call = app.post(NOTIFICATIONS).key("evt_217").header(HEADER, &signed(&app, &body, 0));
     assert!(!call.body("application/json", body).send().await.expect(200).is_replay());
     // No event of the network says that a caller had sent a key.
@@ -164,14 +169,15 @@ async fn keys_of_the_api_and_ids_of_the_network_never_meet() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_or_applied_is_refused_and_leaves_nothing() {
+async fn a_notification_that_cannot_be_read_or_applied_is_refused_and_writes_nothing() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
     let hold = app.submit("/v1/charges", HOLD).await;
     let hold = hold.expect(201).id().to_owned();
     let spare = app.charge().await;
     let known = app.disputed(&charge).await;
-    let created = |charge: &str| app.news("dispute.created", claim(&fresh_id("dp"), charge, false));
+    let created =
+        |charge: &str| app.notification("dispute.created", opened_dispute(&fresh_id("dp"), charge, false));
     let before = app.database.contents();
 
     let form = "id=1&type=dispute.created";
@@ -190,14 +196,14 @@ async fn what_cannot_be_read_or_applied_is_refused_and_leaves_nothing() {
         (created(&fresh_id("ch")), "data[charge]"),
         (created(&hold), "data[charge]"),
         // Another charge cannot have the same dispute.
-        (app.news("dispute.created", claim(&known, &spare, false)), "data[dispute]"),
-        (app.news("dispute.closed", verdict(&known, &charge, "maybe")), "data[outcome]"),
-        (app.news("dispute.created", json!({ "charge": charge })), "data[dispute]"),
-        (app.news("refund.succeeded", json!({ "refund": fresh_id("re") })), "data[refund]"),
-        (app.news("refund.failed", json!({ "refund": "re_unknown" })), "data[refund]"),
-        (app.news("refund.failed", json!({ "refund": fresh_id("re"), "more": 1 })), "data[more]"),
-        (app.news("charge.exploded", json!({})), "type"),
-        (app.news("refund.failed", json!(1)), "data"),
+        (app.notification("dispute.created", opened_dispute(&known, &spare, false)), "data[dispute]"),
+        (app.notification("dispute.closed", closed_dispute(&known, &charge, "maybe")), "data[outcome]"),
+        (app.notification("dispute.created", json!({ "charge": charge })), "data[dispute]"),
+        (app.notification("refund.succeeded", json!({ "refund": fresh_id("re") })), "data[refund]"),
+        (app.notification("refund.failed", json!({ "refund": "re_unknown" })), "data[refund]"),
+        (app.notification("refund.failed", json!({ "refund": fresh_id("re"), "more": 1 })), "data[more]"),
+        (app.notification("charge.exploded", json!({})), "type"),
+        (app.notification("refund.failed", json!(1)), "data"),
     ];
     for (name, value) in [
         ("account", json!("acct_unknown")),
@@ -208,13 +214,13 @@ async fn what_cannot_be_read_or_applied_is_refused_and_leaves_nothing() {
         ("id", json!("has a space")),
         ("more", json!(1)),
     ] {
-        let mut news = created(&charge);
-        news[name] = value;
-        cases.push((news, name));
+        let mut notification = created(&charge);
+        notification[name] = value;
+        cases.push((notification, name));
     }
-    for (news, param) in cases {
-        let reply = app.notify(&news).await.expect(400);
-        assert_eq!(reply.param(), param, "{news}: {}", reply.body);
+    for (notification, param) in cases {
+        let reply = app.notify(&notification).await.expect(400);
+        assert_eq!(reply.param(), param, "{notification}: {}", reply.body);
     }
     assert_eq!(app.database.contents(), before);
     // What another account has is unknown here.
@@ -227,7 +233,7 @@ async fn what_cannot_be_read_or_applied_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_came_too_early_is_forgotten_and_applied_when_it_comes_again() {
+async fn a_notification_that_came_too_early_is_forgotten_and_applied_when_it_comes_again() {
     let app = TestApp::spawn();
     let charge =
         app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_pendingRefund").await.expect(201);
@@ -239,15 +245,15 @@ async fn what_came_too_early_is_forgotten_and_applied_when_it_comes_again() {
         "ALTER TABLE balance_transactions DROP CONSTRAINT balance_transactions_account_id_refund_id_fkey",
     );
     app.database.execute("DELETE FROM refunds");
-    let news = app.news("refund.succeeded", json!({ "refund": refund }));
+    let notification = app.notification("refund.succeeded", json!({ "refund": refund }));
     for _ in 0..2 {
-        let early = app.notify(&news).await.expect_error(400, "resource_missing");
+        let early = app.notify(&notification).await.expect_error(400, "resource_missing");
         assert_eq!(early.param(), "data[refund]");
     }
     assert_eq!(app.database.count("idempotency_records WHERE source = 'network'"), 0);
     app.database.execute("INSERT INTO refunds TABLE kept");
-    assert!(!app.notify(&news).await.expect(200).is_replay());
-    assert!(app.notify(&news).await.expect(200).is_replay());
+    assert!(!app.notify(&notification).await.expect(200).is_replay());
+    assert!(app.notify(&notification).await.expect(200).is_replay());
     assert_eq!(app.read(&format!("/v1/refunds/{refund}")).await["status"], "succeeded");
     app.database.assert_clean();
 }

@@ -1,4 +1,4 @@
-//! Chance at the news of the network: refunds and disputes succeed, fail, open and close in any order, twice and more, on
+//! Chance at the notification of the network: refunds and disputes succeed, fail, open and close in any order, twice and more, on
 //! two instances, while the account refunds, captures, defends itself and gives up. The books balance, whoever is first.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::network::{claim, fresh_id, verdict};
+use crate::support::network::{closed_dispute, fresh_id, opened_dispute};
 use crate::support::{Random, TestApp, fresh_key};
 
 const TASKS: usize = 8;
@@ -21,12 +21,12 @@ struct World {
     charges: Vec<(String, String)>,
     refunds: Mutex<Vec<String>>,
     sent: Mutex<Vec<Value>>,
-    /// What was taken of the news, by its text.
+    /// What was taken of the notification, by its text.
     taken: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
 #[tokio::test]
-async fn news_in_any_order_at_once_with_everything_else_leave_the_books_in_balance() {
+async fn notifications_in_any_order_and_at_once_with_requests_leave_the_books_in_balance() {
     let seed = Random::seed();
     let first = TestApp::spawn();
     let second = first.second_instance();
@@ -43,9 +43,9 @@ async fn news_in_any_order_at_once_with_everything_else_leave_the_books_in_balan
         for _ in 0..CALLS {
             let app = &apps[random.below(2)];
             if random.below(5) < 3 {
-                hear(app, &world, &mut random).await;
+                notify_at_random(app, &world, &mut random).await;
             } else {
-                act(app, &world, &mut random).await;
+                request_at_random(app, &world, &mut random).await;
             }
         }
     });
@@ -54,55 +54,57 @@ async fn news_in_any_order_at_once_with_everything_else_leave_the_books_in_balan
     // Everything that was taken is taken again, on the other instance, and changes nothing.
     let before = apps[0].database.contents();
     let taken = world.taken.lock().unwrap().clone();
-    for (news, bytes) in &taken {
-        let again = apps[1].notify(&serde_json::from_str(news).unwrap()).await.expect(200);
-        assert!(again.is_replay() && again.bytes == *bytes, "{news}");
+    for (notification, bytes) in &taken {
+        let again = apps[1].notify(&serde_json::from_str(notification).unwrap()).await.expect(200);
+        assert!(again.is_replay() && again.bytes == *bytes, "{notification}");
     }
     assert_eq!(apps[0].database.contents(), before);
-    the_states_add_up(&apps[0], &world).await;
+    assert_states_add_up(&apps[0], &world).await;
 }
 
 /// The network tells something new, or something that it has told before.
-async fn hear(app: &TestApp, world: &World, random: &mut Random) {
+async fn notify_at_random(app: &TestApp, world: &World, random: &mut Random) {
     let sent = world.sent.lock().unwrap().clone();
-    let news = if !sent.is_empty() && random.once_in(3) {
+    let notification = if !sent.is_empty() && random.once_in(3) {
         sent[sent.len() - 1 - random.below(sent.len().min(TASKS))].clone()
     } else {
-        let news = something_new(app, world, random);
-        world.sent.lock().unwrap().push(news.clone());
-        news
+        let notification = new_notification(app, world, random);
+        world.sent.lock().unwrap().push(notification.clone());
+        notification
     };
-    let reply = app.notify(&news).await;
+    let reply = app.notify(&notification).await;
     match (reply.status, reply.code()) {
         (200, _) => {
-            let first = world.taken.lock().unwrap().insert(news.to_string(), reply.bytes.clone());
+            let first = world.taken.lock().unwrap().insert(notification.to_string(), reply.bytes.clone());
             assert!(first.is_none_or(|first| first == reply.bytes));
         }
         // What is not captured cannot be disputed.
-        (400, _) => assert_eq!(reply.param(), "data[charge]", "{news}: {}", reply.body),
+        (400, _) => assert_eq!(reply.param(), "data[charge]", "{notification}: {}", reply.body),
         (409, "idempotency_key_in_use" | "lock_timeout") | (503, _) => {}
-        _ => panic!("{news}: {reply:?}"),
+        _ => panic!("{notification}: {reply:?}"),
     }
 }
 
-fn something_new(app: &TestApp, world: &World, random: &mut Random) -> Value {
+fn new_notification(app: &TestApp, world: &World, random: &mut Random) -> Value {
     let refunds = world.refunds.lock().unwrap().clone();
     let (charge, dispute) = random.pick(&world.charges);
     match random.below(6) {
         0 | 1 if !refunds.is_empty() => {
-            app.news("refund.succeeded", json!({ "refund": random.pick(&refunds) }))
+            app.notification("refund.succeeded", json!({ "refund": random.pick(&refunds) }))
         }
-        2 | 3 if !refunds.is_empty() => app.news("refund.failed", json!({ "refund": random.pick(&refunds) })),
+        2 | 3 if !refunds.is_empty() => {
+            app.notification("refund.failed", json!({ "refund": random.pick(&refunds) }))
+        }
         4 if random.once_in(2) => {
             let outcome = random.pick(&["won", "won", "lost"]);
-            app.news("dispute.closed", verdict(&dispute, &charge, outcome))
+            app.notification("dispute.closed", closed_dispute(&dispute, &charge, outcome))
         }
-        _ => app.news("dispute.created", claim(&dispute, &charge, random.once_in(4))),
+        _ => app.notification("dispute.created", opened_dispute(&dispute, &charge, random.once_in(4))),
     }
 }
 
 /// The account does something.
-async fn act(app: &TestApp, world: &World, random: &mut Random) {
+async fn request_at_random(app: &TestApp, world: &World, random: &mut Random) {
     let (charge, dispute) = random.pick(&world.charges);
     let amount = 50 + random.below(500);
     let (path, form) = match random.below(10) {
@@ -122,7 +124,7 @@ async fn act(app: &TestApp, world: &World, random: &mut Random) {
 }
 
 /// The balance, from what the API shows of charges, refunds and disputes alone.
-async fn the_states_add_up(app: &TestApp, world: &World) {
+async fn assert_states_add_up(app: &TestApp, world: &World) {
     let mut expected = 0;
     let (mut failed, mut closed) = (0, 0);
     for (charge, dispute) in &world.charges {

@@ -23,25 +23,25 @@ async fn a_pending_refund_succeeds_when_the_network_says_so() {
     let pending = app.read(&path).await;
     assert_eq!(pending["status"], "pending");
     let (events, ledger) = (app.event_types().await, app.database.count("balance_transactions"));
-    app.tell("refund.succeeded", json!({ "refund": refund })).await;
+    app.send_notification("refund.succeeded", json!({ "refund": refund })).await;
     let mut expected = pending;
     expected["status"] = "succeeded".into();
     assert_eq!(app.read(&path).await, expected);
-    // The money was taken when the refund was made; the news moves none.
+    // The money was taken when the refund was made; the notification moves none.
     assert_eq!(app.database.count("balance_transactions"), ledger);
     assert_eq!(app.event_types().await[events.len()..], ["refund.updated"]);
     assert_eq!(app.read("/v1/events?limit=1").await["data"][0]["data"]["object"], expected);
     assert_eq!(app.read(&format!("/v1/charges/{charge}")).await["amount_refunded"], 400);
     // Said again under another id, it changes nothing.
     let after = app.database.contents();
-    app.tell("refund.succeeded", json!({ "refund": refund })).await;
+    app.send_notification("refund.succeeded", json!({ "refund": refund })).await;
     let changed = app.database.contents().into_iter().filter(|row| after[&row.0] != row.1);
     assert_eq!(changed.map(|row| row.0).collect::<Vec<_>>(), ["idempotency_records"]);
     app.database.assert_clean();
 }
 
 #[tokio::test]
-async fn a_failed_refund_gives_its_money_back_and_the_charge_can_be_refunded_again() {
+async fn a_failed_refund_returns_its_money_and_the_charge_can_be_refunded_again() {
     let app = TestApp::spawn();
     for (card, before) in [("refundFail", "succeeded"), ("pendingRefund", "pending"), ("visa", "succeeded")] {
         let balance = app.usd().await;
@@ -52,7 +52,7 @@ async fn a_failed_refund_gives_its_money_back_and_the_charge_can_be_refunded_aga
         app.submit("/v1/refunds", &format!("charge={charge}&amount=301")).await.expect(400);
         let events = app.event_types().await.len();
 
-        app.tell("refund.failed", json!({ "refund": refund })).await;
+        app.send_notification("refund.failed", json!({ "refund": refund })).await;
         let failed = app.read(&format!("{path}?expand[]=failure_balance_transaction")).await;
         assert_shape(&failed, REFUND);
         assert_eq!([&failed["status"], &failed["failure_reason"]], ["failed", "declined"]);
@@ -64,18 +64,18 @@ async fn a_failed_refund_gives_its_money_back_and_the_charge_can_be_refunded_aga
         let given_back = app.read(&charge_path).await;
         assert_eq!([&given_back["amount_refunded"], &given_back["refunded"]], [&json!(0), &json!(false)]);
         assert_eq!(app.event_types().await[events..], ["refund.updated", "refund.failed"]);
-        let told = app.read("/v1/events?type=refund.failed&limit=1").await;
-        assert_eq!(told["data"][0]["data"]["object"], app.read(&path).await);
+        let events = app.read("/v1/events?type=refund.failed&limit=1").await;
+        assert_eq!(events["data"][0]["data"]["object"], app.read(&path).await);
         // Both movements are found by their refund.
         let ledger = app.read(&format!("/v1/balance_transactions?source={refund}")).await;
         let amounts: Vec<_> =
             ledger["data"].as_array().unwrap().iter().map(|row| row["amount"].clone()).collect();
         assert_eq!(amounts, [700, -700]);
 
-        // Late and other news change nothing: what has failed stays failed.
+        // Late and different notifications change nothing: what has failed stays failed.
         let after = app.database.contents();
         for event in ["refund.succeeded", "refund.failed", "refund.succeeded"] {
-            app.tell(event, json!({ "refund": refund })).await;
+            app.send_notification(event, json!({ "refund": refund })).await;
         }
         let changed = app.database.contents().into_iter().filter(|row| after[&row.0] != row.1);
         assert_eq!(changed.map(|row| row.0).collect::<Vec<_>>(), ["idempotency_records"]);
@@ -96,10 +96,10 @@ async fn a_failure_that_races_new_refunds_of_its_charge_comes_before_or_after_ea
     let app = TestApp::with(|builder| builder.pool_size = 8);
     for _ in 0..6 {
         let (charge, refund) = refunded(&app, "refundFail", 600).await;
-        let news = app.news("refund.failed", json!({ "refund": refund }));
+        let notification = app.notification("refund.failed", json!({ "refund": refund }));
         let fail = async {
             loop {
-                let reply = app.notify(&news).await;
+                let reply = app.notify(&notification).await;
                 if reply.status == 200 {
                     return;
                 }
@@ -108,7 +108,7 @@ async fn a_failure_that_races_new_refunds_of_its_charge_comes_before_or_after_ea
         };
         let form = format!("charge={charge}&amount=400");
         let refunds = join_all((0..5).map(|_| app.submit("/v1/refunds", &form)));
-        let (_, _, replies) = tokio::join!(fail, async { app.notify(&news).await }, refunds);
+        let (_, _, replies) = tokio::join!(fail, async { app.notify(&notification).await }, refunds);
         let made = replies.iter().filter(|reply| reply.status == 201).count();
         assert!((1..=2).contains(&made) || replies.iter().any(|reply| reply.status == 409), "{made}");
         let seen = app.read(&format!("/v1/charges/{charge}")).await;
@@ -127,7 +127,7 @@ async fn an_intents_refund_fails_like_any_other() {
     let of_intent = format!("payment_intent={}", intent.id());
     let refund = app.post("/v1/refunds").key(&fresh_key()).form(&of_intent).send().await.expect(201);
     app.submit("/v1/refunds", &of_intent).await.expect(400);
-    app.tell("refund.failed", json!({ "refund": refund.id() })).await;
+    app.send_notification("refund.failed", json!({ "refund": refund.id() })).await;
     assert_eq!(app.submit("/v1/refunds", &of_intent).await.expect(201).body["amount"], 1000);
     assert_eq!(app.usd().await, 0);
     app.database.assert_clean();

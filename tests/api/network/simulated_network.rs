@@ -30,14 +30,14 @@ impl Network {
     }
 
     /// Waits until there is nothing left to tell. The clock goes fast meanwhile, so that nobody waits for a pause.
-    async fn has_told_all(&self) {
+    async fn has_sent_all(&self) {
         let left = "SELECT count(*) AS number FROM network_notifications WHERE delivered_at IS NULL";
         let (database, state) = (Arc::clone(&self.app.database), Arc::clone(&self.app.state));
-        let told_all = move || {
+        let sent_all = move || {
             state.clock.advance(Duration::from_millis(100));
             database.number(left) == 0
         };
-        tokio::task::spawn_blocking(|| eventually("the last of the news", told_all)).await.unwrap();
+        tokio::task::spawn_blocking(|| eventually("the last notification", sent_all)).await.unwrap();
     }
 }
 
@@ -74,7 +74,7 @@ async fn charged(app: &TestApp, way: &str, card: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_card_that_has_something_coming_gets_it_however_it_was_charged_and_whatever_the_manners() {
+async fn each_card_gets_its_notifications_however_it_was_charged_and_in_every_delivery_mode() {
     for manners in [Manners::Good, Manners::Twice, Manners::Disorder] {
         let app = TestApp::spawn();
         let (mut refunds, mut disputes) = (Vec::new(), Vec::new());
@@ -106,14 +106,14 @@ async fn each_card_that_has_something_coming_gets_it_however_it_was_charged_and_
         assert_eq!(app.database.count("disputes"), 0, "the network thinks before it speaks");
 
         let network = Network::start(&app, app.notifications_url(), manners);
-        network.has_told_all().await;
+        network.has_sent_all().await;
         for (refund, status) in refunds {
             assert_eq!(app.read(&format!("/v1/refunds/{refund}")).await["status"], status, "{manners:?}");
         }
         for (charge, reason, status) in &disputes {
             let list = app.read(&format!("/v1/disputes?charge={charge}")).await;
-            let told = (&list["data"][0]["reason"], &list["data"][0]["status"]);
-            assert_eq!(told, (&Value::from(*reason), &Value::from(*status)), "{manners:?}");
+            let shown = (&list["data"][0]["reason"], &list["data"][0]["status"]);
+            assert_eq!(shown, (&Value::from(*reason), &Value::from(*status)), "{manners:?}");
         }
         assert_eq!(app.database.count("disputes"), 10);
         assert_eq!(app.database.count("idempotency_records WHERE source = 'network'"), 16);
@@ -133,7 +133,7 @@ async fn each_card_that_has_something_coming_gets_it_however_it_was_charged_and_
             let list = app.read(&format!("/v1/disputes?charge={}", disputes[number].0)).await;
             let path = format!("/v1/disputes/{}", list["data"][0]["id"].as_str().unwrap());
             app.submit(&path, &format!("evidence[uncategorized_text]={text}")).await.expect(200);
-            network.has_told_all().await;
+            network.has_sent_all().await;
             assert_eq!(app.read(&path).await["status"], status);
         }
         assert_eq!(app.usd().await, 7 * 1000);
@@ -142,7 +142,7 @@ async fn each_card_that_has_something_coming_gets_it_however_it_was_charged_and_
 }
 
 #[tokio::test]
-async fn manners_decide_how_often_and_in_which_order_things_are_told() {
+async fn the_delivery_mode_decides_how_often_and_in_which_order_notifications_are_sent() {
     for manners in [Manners::Good, Manners::Twice, Manners::Disorder] {
         let app = TestApp::spawn();
         for _ in 0..5 {
@@ -151,7 +151,7 @@ async fn manners_decide_how_often_and_in_which_order_things_are_told() {
         let journal = Journal::default();
         let proxy = LossyProxy::start(app.address, &journal, |_| Fate::Delivered);
         let url = format!("http://{}{NOTIFICATIONS}", proxy.address);
-        Network::start(&app, url, manners).has_told_all().await;
+        Network::start(&app, url, manners).has_sent_all().await;
         let keys: Vec<String> = journal.lock().unwrap().iter().map(|passage| passage.key.clone()).collect();
         // Ids grow with time.
         let mut expected = keys.clone();
@@ -170,7 +170,7 @@ async fn manners_decide_how_often_and_in_which_order_things_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_lost_on_the_way_is_sent_again() {
+async fn a_lost_notification_is_sent_again() {
     let app = TestApp::spawn();
     let journal = Journal::default();
     // The server is away; then it answers, and that is lost; then all is well.
@@ -183,17 +183,17 @@ async fn what_is_lost_on_the_way_is_sent_again() {
         charged(&app, "at once", card).await;
     }
     let network = Network::start(&app, format!("http://{}{NOTIFICATIONS}", proxy.address), Manners::Good);
-    network.has_told_all().await;
+    network.has_sent_all().await;
     let journal = journal.lock().unwrap().clone();
     assert_eq!(journal.len(), 8, "{journal:?}");
-    let told: Vec<_> = journal.iter().filter(|passage| passage.fate == Fate::Delivered).collect();
-    assert!(told.iter().all(|passage| passage.is_replay && passage.status == Some(200)), "{journal:?}");
+    let delivered: Vec<_> = journal.iter().filter(|passage| passage.fate == Fate::Delivered).collect();
+    assert!(delivered.iter().all(|passage| passage.is_replay && passage.status == Some(200)), "{journal:?}");
     assert_eq!(app.database.count("disputes"), 2);
     app.database.assert_clean();
 }
 
 #[tokio::test]
-async fn what_is_refused_is_sent_again_until_it_can_be_taken() {
+async fn a_refused_notification_is_sent_again_until_it_is_taken() {
     let app = TestApp::spawn();
     charged(&app, "at once", "createDispute").await;
     // A server whose secret is not yet the network's.
@@ -217,13 +217,13 @@ async fn what_is_refused_is_sent_again_until_it_can_be_taken() {
     network.app.state.clock.advance(Duration::from_secs(3600));
     // The signature is of the network's time, which this server has to share.
     app.state.clock.advance(Duration::from_secs(3600));
-    network.has_told_all().await;
+    network.has_sent_all().await;
     assert_eq!(app.database.count("disputes"), 1);
     app.database.assert_clean();
 }
 
 #[tokio::test]
-async fn two_networks_on_one_database_tell_each_thing_once() {
+async fn two_networks_on_one_database_send_each_notification_once() {
     let app = TestApp::spawn();
     for _ in 0..40 {
         charged(&app, "at once", "createDisputeInquiry").await;
@@ -233,8 +233,8 @@ async fn two_networks_on_one_database_tell_each_thing_once() {
     let url = format!("http://{}{NOTIFICATIONS}", proxy.address);
     let _networks = [0, 1].map(|_| Network::start(&app, url.clone(), Manners::Good));
     let database = Arc::clone(&app.database);
-    let told = move || database.count("network_notifications WHERE delivered_at IS NULL") == 0;
-    tokio::task::spawn_blocking(|| eventually("the last of the news", told)).await.unwrap();
+    let all_sent = move || database.count("network_notifications WHERE delivered_at IS NULL") == 0;
+    tokio::task::spawn_blocking(|| eventually("the last notification", all_sent)).await.unwrap();
     assert_eq!(app.database.count("disputes"), 40);
     // Once, but for what took longer than the first pause on a slow machine: then it is a replay.
     let journal = journal.lock().unwrap();
@@ -287,7 +287,8 @@ async fn kill_9_while_notifications_are_in_flight_loses_and_doubles_none() {
     let delivered = "SELECT count(*) AS number FROM network_notifications WHERE delivered_at IS NOT NULL";
     for _ in 0..4 {
         let so_far = database.number(delivered);
-        wait("some more news", delivered, so_far + 1 + i64::try_from(random.below(15)).unwrap()).await;
+        wait("some more notifications", delivered, so_far + 1 + i64::try_from(random.below(15)).unwrap())
+            .await;
         program.kill();
         program = Program::start(&database, &environment);
         *address.lock().unwrap() = program.address;
@@ -295,12 +296,12 @@ async fn kill_9_while_notifications_are_in_flight_loses_and_doubles_none() {
     stop.store(true, Ordering::SeqCst);
     load.await.unwrap();
     let all = "SELECT (count(*) = count(delivered_at))::int::bigint AS number FROM network_notifications";
-    wait("the last of the news", all, 1).await;
+    wait("the last notification", all, 1).await;
     drop(program);
     database.assert_clean();
-    let told = database.count("network_notifications");
-    assert!(told > 10, "{told}: there was no storm");
-    assert_eq!(database.count("idempotency_records WHERE source = 'network'"), told);
+    let sent = database.count("network_notifications");
+    assert!(sent > 10, "only {sent} notifications were sent");
+    assert_eq!(database.count("idempotency_records WHERE source = 'network'"), sent);
     let of_card = |card: &str, status: &str| {
         let of = format!("JOIN charges c ON c.id = x.charge_id AND c.card ->> 'test_card' = '{card}'");
         let table = if card.contains("efund") { "refunds" } else { "disputes" };
@@ -311,7 +312,7 @@ async fn kill_9_while_notifications_are_in_flight_loses_and_doubles_none() {
     let disputed = of_card("createDispute", "needs_response")
         + of_card("createDisputeInquiry", "warning_needs_response");
     let refunded = of_card("pendingRefund", "succeeded") + of_card("refundFail", "failed");
-    assert_eq!(disputed + refunded, told);
+    assert_eq!(disputed + refunded, sent);
     let charges = database.count("charges WHERE card ->> 'test_card' LIKE 'createDispute%'");
     assert_eq!(disputed, charges, "each charge that is to be disputed is");
 }

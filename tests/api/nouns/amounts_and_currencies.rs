@@ -59,7 +59,7 @@ async fn each_currency_has_its_minimum_and_all_have_one_maximum() {
 }
 
 #[tokio::test]
-async fn currencies_come_in_any_case_and_go_in_lower_case() {
+async fn currencies_are_read_in_any_case_and_shown_in_lower_case() {
     let app = TestApp::spawn();
     for written in ["usd", "USD", "Usd"] {
         let form = format!("amount=1000&currency={written}&source=tok_visa");
@@ -99,7 +99,7 @@ async fn a_three_decimal_amount_ends_in_zero_and_a_zero_decimal_one_is_whole() {
 }
 
 #[tokio::test]
-async fn what_is_no_integer_is_no_amount() {
+async fn an_amount_that_is_no_integer_is_refused() {
     let app = TestApp::spawn();
     for written in ["10.5", "", "x", "1e3", "0x10", "1_000", "1,000", "%2B5", "9223372036854775808", "-9e99"]
     {

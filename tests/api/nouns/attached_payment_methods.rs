@@ -8,7 +8,7 @@ use crate::support::intents::PRICE;
 const METHODS: &str = "/v1/payment_methods";
 
 #[tokio::test]
-async fn a_method_is_given_to_one_customer_once() {
+async fn a_method_is_attached_to_one_customer_once() {
     let app = TestApp::spawn();
     let (ada, grace) = (app.customer().await, app.customer().await);
     let method = app.method("visa").await;
@@ -36,7 +36,7 @@ async fn a_method_is_given_to_one_customer_once() {
 }
 
 #[tokio::test]
-async fn a_card_that_always_declines_cannot_be_kept_and_nothing_changes() {
+async fn a_card_that_always_declines_cannot_be_attached_and_nothing_changes() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
     for (card, code, decline_code) in [
@@ -65,14 +65,14 @@ async fn a_card_that_always_declines_cannot_be_kept_and_nothing_changes() {
         }
         assert_eq!(app.database.dump(), before, "{card}");
     }
-    let kept = app.kept_method("chargeCustomerFail", &customer).await;
+    let kept = app.attached_method("chargeCustomerFail", &customer).await;
     let form = format!("{PRICE}&customer={customer}&payment_method={kept}&confirm=true");
     app.submit("/v1/payment_intents", &form).await.expect_error(402, "card_declined");
     app.database.assert_clean();
 }
 
 #[tokio::test]
-async fn a_deleted_customer_is_given_nothing() {
+async fn nothing_can_be_attached_to_a_deleted_customer() {
     let app = TestApp::spawn();
     let (customer, method) = (app.customer().await, app.method("visa").await);
     app.delete(&format!("/v1/customers/{customer}")).send().await.expect(200);
@@ -89,11 +89,11 @@ async fn a_deleted_customer_is_given_nothing() {
 }
 
 #[tokio::test]
-async fn a_detached_method_is_no_default_any_more_and_is_never_used_again() {
+async fn a_detached_method_is_no_longer_the_default_and_cannot_be_used_again() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
     let of_customer = format!("/v1/customers/{customer}");
-    let method = app.kept_method("visa", &customer).await;
+    let method = app.attached_method("visa", &customer).await;
     let card = method.replace("pm_", "card_");
     let defaults = format!("invoice_settings[default_payment_method]={method}&default_source={card}");
     let shown = app.submit(&of_customer, &defaults).await.expect(200).body;
@@ -147,11 +147,12 @@ async fn a_detached_method_is_no_default_any_more_and_is_never_used_again() {
 }
 
 #[tokio::test]
-async fn a_default_method_is_one_that_the_customer_keeps() {
+async fn a_default_method_must_be_attached_to_its_customer() {
     let app = TestApp::spawn();
     let (ada, grace) = (app.customer().await, app.customer().await);
     let of_ada = format!("/v1/customers/{ada}");
-    let (own, anothers) = (app.kept_method("visa", &ada).await, app.kept_method("visa", &grace).await);
+    let (own, anothers) =
+        (app.attached_method("visa", &ada).await, app.attached_method("visa", &grace).await);
     let default = |id: &str| format!("invoice_settings[default_payment_method]={id}");
     let set = app.submit(&of_ada, &default(&own)).await.expect(200).body;
     assert_eq!(set["invoice_settings"]["default_payment_method"], *own);

@@ -63,7 +63,7 @@ async fn every_movement_has_its_row_of_the_ledger() {
 }
 
 #[tokio::test]
-async fn the_ledger_can_be_narrowed_to_a_currency_a_type_and_a_source() {
+async fn the_ledger_can_be_filtered_by_currency_type_and_source() {
     let app = TestApp::spawn();
     let dollars = app.charge().await;
     let euros = app.submit("/v1/charges", "amount=700&currency=eur&source=tok_visa").await.expect(201);
@@ -94,7 +94,7 @@ async fn the_ledger_can_be_narrowed_to_a_currency_a_type_and_a_source() {
 }
 
 #[tokio::test]
-async fn the_money_of_another_account_is_not_seen() {
+async fn an_account_never_sees_the_money_of_another_account() {
     let app = TestApp::spawn();
     let other = app.database.other_account();
     let charge = app.charge().await;

@@ -9,7 +9,7 @@ use crate::support::{CHARGE, HOLD, TestApp, fresh_key};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Makes a charge, and gives its path.
+/// Makes a charge, and returns its path.
 async fn charge(app: &TestApp, form: &str) -> String {
     let charge = app.submit("/v1/charges", form).await.expect(201);
     format!("/v1/charges/{}", charge.id())
@@ -129,7 +129,7 @@ async fn a_capture_is_made_alike_by_form_and_by_json_and_can_add_to_the_charge()
 }
 
 #[tokio::test]
-async fn what_cannot_be_captured_says_why_and_stays_as_it_is() {
+async fn a_refused_capture_says_why_and_changes_nothing() {
     let app = TestApp::spawn();
     let captured = charge(&app, CHARGE).await;
     let held = charge(&app, HOLD).await;
@@ -161,7 +161,7 @@ async fn what_cannot_be_captured_says_why_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_hold_is_gone_after_seven_days() {
+async fn a_hold_expires_after_seven_days() {
     let app = TestApp::spawn();
     let (in_time, too_late) = (charge(&app, HOLD).await, charge(&app, HOLD).await);
     app.state.clock.advance(7 * DAY - Duration::from_secs(600));
@@ -175,7 +175,7 @@ async fn a_hold_is_gone_after_seven_days() {
 }
 
 #[tokio::test]
-async fn an_update_changes_no_money_and_gives_a_customer_only_to_a_charge_without_one() {
+async fn an_update_changes_no_money_and_sets_a_customer_only_on_a_charge_without_one() {
     let app = TestApp::spawn();
     let ada = app.submit("/v1/customers", "source=tok_visa").await.expect(201);
     let grace = app.submit("/v1/customers", "").await.expect(201);
@@ -206,7 +206,7 @@ async fn an_update_changes_no_money_and_gives_a_customer_only_to_a_charge_withou
 }
 
 #[tokio::test]
-async fn a_source_can_be_named_in_every_way() {
+async fn a_source_can_be_a_token_a_card_or_a_test_name_under_either_parameter() {
     let app = TestApp::spawn();
     let token_form = "card[number]=6011111111111117&card[exp_month]=12&card[exp_year]=2040";
     let (token, other) =

@@ -113,7 +113,7 @@ async fn metadata_merge_by_key_and_keep_to_their_limits() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_property_of_a_customer_is_refused_by_name() {
+async fn an_invalid_property_of_a_customer_is_refused_by_name() {
     let app = TestApp::spawn();
     let long_text = format!("description={}", "d".repeat(5001));
     let long_email = format!("email={}%40b.c", "e".repeat(512));
@@ -173,7 +173,7 @@ async fn a_deleted_customer_can_be_seen_but_neither_changed_nor_charged_nor_dele
 }
 
 #[tokio::test]
-async fn a_list_of_customers_can_be_narrowed_to_an_email() {
+async fn a_list_of_customers_can_be_filtered_by_email() {
     let app = TestApp::spawn();
     let mut ids = Vec::new();
     for email in ["a%40b.c", "x%40y.z", "a%40b.c"] {
@@ -191,7 +191,7 @@ async fn a_list_of_customers_can_be_narrowed_to_an_email() {
 }
 
 #[tokio::test]
-async fn a_source_is_kept_and_becomes_the_default() {
+async fn a_source_is_attached_and_becomes_the_default() {
     let app = TestApp::spawn();
     let customer = app.submit("/v1/customers", "source=tok_visa").await.expect(201);
     let path = format!("/v1/customers/{}", customer.id());
@@ -231,7 +231,7 @@ async fn a_source_is_kept_and_becomes_the_default() {
 }
 
 #[tokio::test]
-async fn a_card_that_always_declines_is_not_kept_and_nothing_is_stored() {
+async fn a_card_that_always_declines_is_not_attached_and_nothing_is_stored() {
     let app = TestApp::spawn();
     let customer = app.submit("/v1/customers", "name=Ada").await.expect(201);
     let path = format!("/v1/customers/{}", customer.id());
@@ -265,7 +265,7 @@ async fn a_card_that_always_declines_is_not_kept_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_of_a_customer_after_its_deletion() {
+async fn no_event_describes_a_customer_after_its_deletion() {
     let app = TestApp::spawn();
     let method = app.submit("/v1/payment_methods", "type=card&card[token]=tok_visa").await.expect(201);
     let customer = app.submit("/v1/customers", &format!("payment_method={}", method.id())).await.expect(201);

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::TestApp;
-use crate::support::network::{claim, fresh_id, verdict};
+use crate::support::network::{closed_dispute, fresh_id, opened_dispute};
 use crate::support::shapes::{BALANCE_TRANSACTION, DISPUTE, assert_shape};
 
 /// The states of a dispute, the balance, and whether its charge can be refunded.
@@ -25,7 +25,7 @@ fn changed(app: &TestApp, before: &std::collections::BTreeMap<String, String>) -
 }
 
 #[tokio::test]
-async fn a_dispute_takes_the_money_and_tells_so() {
+async fn a_dispute_takes_the_money_and_writes_its_events() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
     app.submit("/v1/refunds", &format!("charge={charge}&amount=300")).await.expect(201);
@@ -55,20 +55,20 @@ async fn a_dispute_takes_the_money_and_tells_so() {
     let of_charge = app.read(&format!("/v1/balance_transactions?source={charge}")).await;
     assert_eq!(of_charge["data"].as_array().map(Vec::len), Some(2));
     assert_eq!(app.read(&format!("/v1/charges/{charge}")).await["disputed"], true);
-    let told = ["charge.dispute.created", "charge.dispute.funds_withdrawn"];
-    assert_eq!(app.event_types().await[events..], told);
+    let expected = ["charge.dispute.created", "charge.dispute.funds_withdrawn"];
+    assert_eq!(app.event_types().await[events..], expected);
     for event in app.read("/v1/events?limit=2").await["data"].as_array().unwrap() {
         assert_eq!(event["data"]["object"], dispute);
     }
     app.submit("/v1/refunds", &format!("charge={charge}")).await.expect_error(400, "charge_disputed");
     // Said again, under its own name or another, it changes nothing.
     let before = app.database.contents();
-    app.tell("dispute.created", claim(&id, &charge, false)).await;
-    app.tell("dispute.created", claim(&fresh_id("dp"), &charge, true)).await;
+    app.send_notification("dispute.created", opened_dispute(&id, &charge, false)).await;
+    app.send_notification("dispute.created", opened_dispute(&fresh_id("dp"), &charge, true)).await;
     assert_eq!(changed(&app, &before), ["idempotency_records"]);
     // But a verdict on another dispute is none on this one.
     let before = app.database.contents();
-    let verdict = app.news("dispute.closed", verdict(&fresh_id("dp"), &charge, "won"));
+    let verdict = app.notification("dispute.closed", closed_dispute(&fresh_id("dp"), &charge, "won"));
     let reply = app.notify(&verdict).await.expect(400);
     assert_eq!(reply.param(), "data[dispute]");
     assert_eq!(app.database.contents(), before);
@@ -81,7 +81,7 @@ async fn an_inquiry_moves_no_money_and_its_charge_can_be_refunded() {
     let charge = app.charge().await;
     let id = fresh_id("dp");
     let events = app.event_types().await.len();
-    app.tell("dispute.created", claim(&id, &charge, true)).await;
+    app.send_notification("dispute.created", opened_dispute(&id, &charge, true)).await;
     assert_eq!(state(&app, &id).await, ("warning_needs_response".to_owned(), 1000, true));
     assert_eq!(app.event_types().await[events..], ["charge.dispute.created"]);
     assert_eq!(app.read(&format!("/v1/charges/{charge}")).await["disputed"], true);
@@ -89,7 +89,7 @@ async fn an_inquiry_moves_no_money_and_its_charge_can_be_refunded() {
     let path = format!("/v1/disputes/{id}");
     let asked = app.submit(&path, "evidence[receipt]=here").await.expect(200);
     assert_eq!(asked.body["status"], "warning_under_review");
-    app.tell("dispute.closed", verdict(&id, &charge, "lost")).await;
+    app.send_notification("dispute.closed", closed_dispute(&id, &charge, "lost")).await;
     assert_eq!(state(&app, &id).await, ("warning_closed".to_owned(), 900, true));
     assert_eq!(app.read(&path).await["balance_transactions"], json!([]));
     app.submit("/v1/refunds", &format!("charge={charge}")).await.expect(201);
@@ -98,7 +98,7 @@ async fn an_inquiry_moves_no_money_and_its_charge_can_be_refunded() {
 }
 
 #[tokio::test]
-async fn a_verdict_ends_a_dispute_whether_it_comes_before_or_after_the_beginning() {
+async fn a_decision_closes_a_dispute_whether_it_arrives_before_or_after_the_opening() {
     let app = TestApp::spawn();
     for (outcome, gain) in [("won", 1000), ("lost", 0)] {
         for early in [false, true] {
@@ -107,19 +107,23 @@ async fn a_verdict_ends_a_dispute_whether_it_comes_before_or_after_the_beginning
             let id = fresh_id("dp");
             let events = app.event_types().await.len();
             if !early {
-                app.tell("dispute.created", claim(&id, &charge, false)).await;
+                app.send_notification("dispute.created", opened_dispute(&id, &charge, false)).await;
             }
-            app.tell("dispute.closed", verdict(&id, &charge, outcome)).await;
-            let mut told =
+            app.send_notification("dispute.closed", closed_dispute(&id, &charge, outcome)).await;
+            let mut expected =
                 vec!["charge.dispute.created", "charge.dispute.funds_withdrawn", "charge.dispute.closed"];
-            told.extend((outcome == "won").then_some("charge.dispute.funds_reinstated"));
-            assert_eq!(app.event_types().await[events..], told, "{outcome} {early}");
+            expected.extend((outcome == "won").then_some("charge.dispute.funds_reinstated"));
+            assert_eq!(app.event_types().await[events..], expected, "{outcome} {early}");
             let won = outcome == "won";
             assert_eq!(state(&app, &id).await, (outcome.to_owned(), balance + gain, won));
             // The beginning that comes late, and another verdict, change nothing.
             let before = app.database.contents();
-            app.tell("dispute.created", claim(&id, &charge, false)).await;
-            app.tell("dispute.closed", verdict(&id, &charge, if won { "lost" } else { "won" })).await;
+            app.send_notification("dispute.created", opened_dispute(&id, &charge, false)).await;
+            app.send_notification(
+                "dispute.closed",
+                closed_dispute(&id, &charge, if won { "lost" } else { "won" }),
+            )
+            .await;
             assert_eq!(changed(&app, &before), ["idempotency_records"]);
             let refund = app.submit("/v1/refunds", &format!("charge={charge}&amount=1000")).await;
             if won {
@@ -148,7 +152,7 @@ fn to_come(app: &TestApp) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn evidence_is_kept_and_submitted_and_the_issuer_decides_by_its_text() {
+async fn evidence_is_stored_and_submitted_and_the_issuer_decides_by_its_text() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
     let id = app.disputed(&charge).await;
@@ -199,9 +203,9 @@ async fn evidence_is_kept_and_submitted_and_the_issuer_decides_by_its_text() {
         let form = format!("evidence[uncategorized_text]={text}");
         app.submit(&format!("/v1/disputes/{id}"), &form).await.expect(200);
         assert_eq!(state(&app, &id).await, ("under_review".to_owned(), balance, false));
-        let news = to_come(&app).pop().unwrap();
-        assert_eq!([&news["type"], &news["data"]["outcome"]], ["dispute.closed", outcome]);
-        app.notify(&news).await.expect(200);
+        let notification = to_come(&app).pop().unwrap();
+        assert_eq!([&notification["type"], &notification["data"]["outcome"]], ["dispute.closed", outcome]);
+        app.notify(&notification).await.expect(200);
         let gain = if outcome == "won" { 1000 } else { 0 };
         assert_eq!(state(&app, &id).await, (outcome.to_owned(), balance + gain, outcome == "won"));
     }
@@ -220,14 +224,14 @@ async fn evidence_is_kept_and_submitted_and_the_issuer_decides_by_its_text() {
 }
 
 #[tokio::test]
-async fn an_account_may_give_up_and_what_is_closed_stays_as_it_is() {
+async fn an_account_can_accept_a_dispute_and_a_closed_dispute_never_changes() {
     let app = TestApp::spawn();
     for (inquiry, before, after) in
         [(false, "needs_response", "lost"), (true, "warning_needs_response", "warning_closed")]
     {
         let charge = app.charge().await;
         let (id, balance) = (fresh_id("dp"), app.usd().await);
-        app.tell("dispute.created", claim(&id, &charge, inquiry)).await;
+        app.send_notification("dispute.created", opened_dispute(&id, &charge, inquiry)).await;
         let path = format!("/v1/disputes/{id}");
         assert_eq!(app.read(&path).await["status"], before);
         // The issuer would find for the account, which gives up before that is heard.
@@ -235,9 +239,9 @@ async fn an_account_may_give_up_and_what_is_closed_stays_as_it_is() {
         let closed = app.submit(&format!("{path}/close"), "").await.expect(200);
         assert_eq!(closed.body["status"], after);
         assert_eq!(app.event_types().await.last().unwrap(), "charge.dispute.closed");
-        let news = to_come(&app).pop().unwrap();
+        let notification = to_come(&app).pop().unwrap();
         let kept = app.database.contents();
-        app.notify(&news).await.expect(200);
+        app.notify(&notification).await.expect(200);
         assert_eq!(changed(&app, &kept), ["idempotency_records"]);
         let expected = balance - if inquiry { 0 } else { 1000 };
         assert_eq!(state(&app, &id).await, (after.to_owned(), expected, inquiry));
@@ -322,7 +326,7 @@ async fn disputes_are_listed_by_charge_and_by_intent_and_expanded() {
 }
 
 #[tokio::test]
-async fn there_is_nothing_to_dispute_of_a_charge_that_has_no_money_left() {
+async fn a_charge_without_money_left_cannot_be_disputed() {
     let app = TestApp::spawn();
     let refunded = app.charge().await;
     app.submit("/v1/refunds", &format!("charge={refunded}")).await.expect(201);
@@ -331,10 +335,10 @@ async fn there_is_nothing_to_dispute_of_a_charge_that_has_no_money_left() {
     let before = app.database.contents();
     for charge in [refunded, declined] {
         for (event, data) in [
-            ("dispute.created", claim(&fresh_id("dp"), &charge, false)),
-            ("dispute.closed", verdict(&fresh_id("dp"), &charge, "won")),
+            ("dispute.created", opened_dispute(&fresh_id("dp"), &charge, false)),
+            ("dispute.closed", closed_dispute(&fresh_id("dp"), &charge, "won")),
         ] {
-            let refused = app.notify(&app.news(event, data)).await.expect_error(400, "");
+            let refused = app.notify(&app.notification(event, data)).await.expect_error(400, "");
             assert_eq!(refused.param(), "data[charge]");
         }
     }
@@ -343,7 +347,7 @@ async fn there_is_nothing_to_dispute_of_a_charge_that_has_no_money_left() {
 }
 
 #[tokio::test]
-async fn a_dispute_is_as_old_as_its_name_says_however_late_the_news_of_it() {
+async fn a_dispute_is_as_old_as_its_id_however_late_its_notification_arrives() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
     let day_ago = app.state.clock.now().timestamp() - 24 * 3600;
@@ -354,10 +358,10 @@ async fn a_dispute_is_as_old_as_its_name_says_however_late_the_news_of_it() {
     let id = named(day_ago);
     // A name that is none, or of a time to come, is refused.
     for wrong in ["d-1", "dp_ffffffffffffffffffffffffffffffff", &named(day_ago + 2 * 24 * 3600)] {
-        let news = app.news("dispute.created", claim(wrong, &charge, false));
-        assert_eq!(app.notify(&news).await.expect(400).param(), "data[dispute]", "{wrong}");
+        let notification = app.notification("dispute.created", opened_dispute(wrong, &charge, false));
+        assert_eq!(app.notify(&notification).await.expect(400).param(), "data[dispute]", "{wrong}");
     }
-    app.tell("dispute.created", claim(&id, &charge, false)).await;
+    app.send_notification("dispute.created", opened_dispute(&id, &charge, false)).await;
     assert_eq!(app.read(&format!("/v1/disputes/{id}")).await["created"], day_ago);
     for (query, is_in) in [
         (format!("created={day_ago}"), true),

@@ -13,7 +13,7 @@ fn types(list: &Value) -> Vec<&str> {
 }
 
 /// The events since the last call, the oldest first.
-async fn news(app: &TestApp, seen: &mut usize) -> Vec<Value> {
+async fn new_events(app: &TestApp, seen: &mut usize) -> Vec<Value> {
     let list = app.read("/v1/events?limit=100").await;
     let mut events = list["data"].as_array().unwrap().clone();
     events.reverse();
@@ -27,12 +27,12 @@ async fn every_effect_writes_its_events_in_order_each_with_a_snapshot_and_its_re
     let app = TestApp::spawn();
     let mut seen = 0;
     let customer = app.submit("/v1/customers", "").await.expect(201).id().to_owned();
-    news(&app, &mut seen).await;
+    new_events(&app, &mut seen).await;
     let charge_id = app.charge().await;
     let refunded = app.charge().await;
     let refund = app.submit("/v1/refunds", &format!("charge={refunded}&amount=1")).await.expect(201);
     let hold = app.submit("/v1/charges", HOLD).await.expect(201);
-    news(&app, &mut seen).await;
+    new_events(&app, &mut seen).await;
     let to_capture = format!("/v1/charges/{}/capture", hold.id());
     let to_refund = format!("charge={refunded}");
     for (path, form, status, expected) in [
@@ -54,7 +54,7 @@ async fn every_effect_writes_its_events_in_order_each_with_a_snapshot_and_its_re
         let reply = app.post(path).key(&key).form(form).send().await.expect(status);
         // A replay writes none.
         app.post(path).key(&key).form(form).send().await.expect(status);
-        let events = news(&app, &mut seen).await;
+        let events = new_events(&app, &mut seen).await;
         let found: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
         assert_eq!(found, expected, "{path} {form}");
         for event in &events {
@@ -69,7 +69,7 @@ async fn every_effect_writes_its_events_in_order_each_with_a_snapshot_and_its_re
         }
     }
     app.delete(&format!("/v1/customers/{customer}")).send().await.expect(200);
-    let events = news(&app, &mut seen).await;
+    let events = new_events(&app, &mut seen).await;
     assert_eq!(events[0]["type"], "customer.deleted");
     assert_eq!(events[0]["request"]["idempotency_key"], Value::Null);
     assert_eq!(events[0]["data"]["object"]["name"], "b");
@@ -88,7 +88,7 @@ async fn a_snapshot_stays_as_it_was() {
 }
 
 #[tokio::test]
-async fn events_can_be_narrowed_by_type() {
+async fn events_can_be_filtered_by_type() {
     let app = TestApp::spawn();
     app.submit("/v1/customers", "").await.expect(201);
     let charge = app.charge().await;
@@ -121,7 +121,7 @@ async fn events_can_be_narrowed_by_type() {
 }
 
 #[tokio::test]
-async fn events_can_be_narrowed_by_time() {
+async fn events_can_be_filtered_by_time() {
     let app = TestApp::spawn();
     app.submit("/v1/customers", "").await.expect(201);
     app.state.clock.advance(Duration::from_secs(100));

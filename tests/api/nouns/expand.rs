@@ -23,7 +23,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn every_expandable_property_is_replaced_by_what_stands_at_its_id() {
+async fn every_expandable_property_is_replaced_by_the_object_of_its_id() {
     let app = TestApp::spawn();
     let world = World::make(&app).await;
     let charge = app.read(&format!("/v1/charges/{}", world.charge)).await;
@@ -98,7 +98,7 @@ async fn paths_go_four_levels_deep_and_begin_with_data_in_lists() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_expanded_is_refused_by_name_and_a_mutation_leaves_nothing() {
+async fn an_unknown_expansion_is_refused_by_name_and_a_mutation_writes_nothing() {
     let app = TestApp::spawn();
     let world = World::make(&app).await;
     let before = app.database.dump();

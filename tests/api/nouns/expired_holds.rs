@@ -39,7 +39,7 @@ async fn expiries(app: &TestApp) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn a_hold_is_let_go_after_seven_days_and_what_was_captured_stays() {
+async fn a_hold_is_released_after_seven_days_and_a_captured_charge_stays() {
     let app = TestApp::spawn();
     let held = app.intent_in("requires_capture").await;
     let direct = direct_hold(&app).await;
@@ -75,15 +75,15 @@ async fn a_hold_is_let_go_after_seven_days_and_what_was_captured_stays() {
         assert_eq!((&charge["amount_refunded"], &charge["refunded"]), (&json!(1000), &json!(true)));
         assert_eq!((&charge["captured"], &charge["amount_captured"]), (&json!(false), &json!(0)));
     }
-    let told = expiries(&app).await;
+    let expired = expiries(&app).await;
     let mut types: Vec<(&str, &str)> =
-        told.iter().map(|(event, object)| (event.as_str(), object["id"].as_str().unwrap())).collect();
+        expired.iter().map(|(event, object)| (event.as_str(), object["id"].as_str().unwrap())).collect();
     let canceled = types
         .iter()
         .position(|(event, id)| *event == "payment_intent.canceled" && *id == held["id"])
         .unwrap();
     assert_eq!(types[canceled - 1], ("charge.expired", held["latest_charge"].as_str().unwrap()));
-    assert_eq!(told[canceled].1, now);
+    assert_eq!(expired[canceled].1, now);
     types.retain(|(event, _)| *event == "charge.expired");
     assert_eq!(types.len(), 2, "{types:?}");
     for other in others {
@@ -103,7 +103,7 @@ async fn a_hold_is_let_go_after_seven_days_and_what_was_captured_stays() {
 }
 
 #[tokio::test]
-async fn two_sweepers_at_once_let_each_hold_go_once() {
+async fn two_sweepers_at_once_release_each_hold_once() {
     let first = TestApp::spawn();
     let second = first.second_instance();
     for _ in 0..6 {
@@ -126,7 +126,7 @@ async fn two_sweepers_at_once_let_each_hold_go_once() {
 }
 
 #[tokio::test]
-async fn a_capture_that_races_the_sweeper_wins_or_finds_the_hold_gone() {
+async fn a_capture_that_races_the_sweeper_wins_or_finds_the_hold_released() {
     // The clocks of two machines differ: here one takes captures while the other lets go.
     let app = TestApp::spawn();
     let sweeping = app.second_instance();
@@ -165,7 +165,7 @@ async fn a_capture_that_races_the_sweeper_wins_or_finds_the_hold_gone() {
         }
         won += i64::from(charge["captured"] == true);
     }
-    let told = expiries(&app).await.iter().filter(|(event, _)| event == "charge.expired").count();
-    assert_eq!(i64::try_from(told).unwrap(), 24 - won);
+    let expired = expiries(&app).await.iter().filter(|(event, _)| event == "charge.expired").count();
+    assert_eq!(i64::try_from(expired).unwrap(), 24 - won);
     app.database.assert_clean();
 }

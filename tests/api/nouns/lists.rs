@@ -97,7 +97,7 @@ async fn a_cursor_may_be_a_customer_that_was_deleted_since() {
 }
 
 #[tokio::test]
-async fn every_list_can_be_narrowed_to_a_time() {
+async fn every_list_can_be_filtered_by_time() {
     let app = TestApp::spawn();
     populate(&app, 1).await;
     app.state.clock.advance(Duration::from_secs(1000));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::TestApp;
-use crate::support::intents::{METHOD_CARD, PAYMENT_METHOD, PRICE, said, unknown_id};
+use crate::support::intents::{METHOD_CARD, PAYMENT_METHOD, PRICE, unknown_id, without_id};
 use crate::support::shapes::{assert_shape, without_identity};
 
 const METHODS: &str = "/v1/payment_methods";
@@ -33,8 +33,8 @@ async fn a_payment_method_is_made_of_a_card_a_token_or_the_name_of_one() {
     assert!(fingerprints.iter().all(|fingerprint| *fingerprint == fingerprints[0]), "{fingerprints:?}");
     let other = app.submit(METHODS, "card[token]=tok_mastercard").await.expect(201);
     assert_ne!(other.body["card"]["fingerprint"], fingerprints[0]);
-    let spent = app.submit(METHODS, &format!("card[token]={token}")).await;
-    assert_eq!(spent.expect_error(400, "token_already_used").param(), "card[token]");
+    let used = app.submit(METHODS, &format!("card[token]={token}")).await;
+    assert_eq!(used.expect_error(400, "token_already_used").param(), "card[token]");
 }
 
 #[tokio::test]
@@ -76,8 +76,8 @@ async fn the_name_of_a_test_method_is_another_object_each_time() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
     let mut ids = vec![
-        app.kept_method("visa", &customer).await,
-        app.kept_method("visa", &customer).await,
+        app.attached_method("visa", &customer).await,
+        app.attached_method("visa", &customer).await,
         app.intent("payment_method=pm_card_visa").await["payment_method"].as_str().unwrap().to_owned(),
         app.intent("payment_method=pm_card_visa").await["payment_method"].as_str().unwrap().to_owned(),
     ];
@@ -92,7 +92,7 @@ async fn the_name_of_a_test_method_is_another_object_each_time() {
 async fn an_update_changes_holder_expiry_and_metadata_and_nothing_else() {
     let app = TestApp::spawn();
     let customer = app.customer().await;
-    let path = format!("{METHODS}/{}", app.kept_method("visa", &customer).await);
+    let path = format!("{METHODS}/{}", app.attached_method("visa", &customer).await);
     let before = app.read(&path).await;
     let form = "billing_details[name]=Ada&billing_details[address][line1]=1+Way&card[exp_month]=3&card[exp_year]=41\
                 &metadata[a]=1&metadata[b]=2";
@@ -128,7 +128,7 @@ async fn an_update_changes_holder_expiry_and_metadata_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_card_that_is_no_card_is_refused_and_no_number_remains_anywhere() {
+async fn an_invalid_card_is_refused_and_its_number_is_stored_nowhere() {
     let app = TestApp::spawn();
     let rest = "card[exp_month]=12&card[exp_year]=2040";
     let before = app.database.dump();
@@ -181,15 +181,15 @@ async fn a_card_that_is_no_card_is_refused_and_no_number_remains_anywhere() {
 }
 
 #[tokio::test]
-async fn lists_hold_what_a_customer_keeps_newest_first_and_page_both_ways() {
+async fn lists_hold_the_methods_of_a_customer_newest_first_and_page_both_ways() {
     let app = TestApp::spawn();
     let (customer, other) = (app.customer().await, app.customer().await);
     let mut kept = Vec::new();
     for card in ["visa", "mastercard", "amex"] {
-        kept.push(app.kept_method(card, &customer).await);
+        kept.push(app.attached_method(card, &customer).await);
     }
     kept.reverse();
-    app.kept_method("visa", &other).await;
+    app.attached_method("visa", &other).await;
     app.method("visa").await;
     let ids = |list: &Value| -> Vec<String> {
         list["data"]
@@ -230,7 +230,7 @@ async fn lists_hold_what_a_customer_keeps_newest_first_and_page_both_ways() {
 }
 
 #[tokio::test]
-async fn ids_of_another_kind_or_another_account_are_as_unknown_as_any() {
+async fn ids_of_another_kind_or_another_account_are_unknown() {
     let app = TestApp::spawn();
     let key = app.database.other_account();
     let foreign = app
@@ -243,7 +243,7 @@ async fn ids_of_another_kind_or_another_account_are_as_unknown_as_any() {
     let foreign = foreign.id().to_owned();
     let customer = app.customer().await;
     let token = app.submit("/v1/tokens", CARD).await.expect(201).id().to_owned();
-    let kept = app.kept_method("visa", &customer).await;
+    let kept = app.attached_method("visa", &customer).await;
     let before = app.database.dump();
     for id in [foreign.as_str(), token.as_str(), "tok_visa", "pm_x", "pm_card_nobody"] {
         let unknown = unknown_id("pm");
@@ -252,11 +252,12 @@ async fn ids_of_another_kind_or_another_account_are_as_unknown_as_any() {
         {
             let of = async |id: &str| {
                 let reply = app.submit(&format!("{METHODS}/{id}{suffix}"), form).await;
-                said(&reply.expect_error(404, "resource_missing"), id)
+                without_id(&reply.expect_error(404, "resource_missing"), id)
             };
             assert_eq!(of(id).await, of(&unknown).await);
         }
-        let read = async |id: &str| said(&app.get(&format!("{METHODS}/{id}")).send().await.expect(404), id);
+        let read =
+            async |id: &str| without_id(&app.get(&format!("{METHODS}/{id}")).send().await.expect(404), id);
         assert_eq!(read(id).await, read(&unknown).await);
         let named = [
             ("/v1/payment_intents", format!("{PRICE}&payment_method="), "payment_method"),
@@ -273,7 +274,7 @@ async fn ids_of_another_kind_or_another_account_are_as_unknown_as_any() {
                 let reply =
                     app.submit(path, &format!("{form}{id}")).await.expect_error(400, "resource_missing");
                 assert_eq!(reply.param(), param);
-                said(&reply, id)
+                without_id(&reply, id)
             };
             assert_eq!(of(id).await, of(&unknown).await, "{path} {form}");
         }

@@ -48,7 +48,7 @@ async fn refunds_at_once_never_exceed_the_charge() {
 }
 
 #[tokio::test]
-async fn of_captures_at_once_one_wins() {
+async fn one_of_several_captures_at_once_wins() {
     let app = TestApp::with(|builder| builder.pool_size = 8);
     for _ in 0..3 {
         let hold = app.submit("/v1/charges", HOLD).await;

@@ -39,7 +39,7 @@ async fn a_refund_is_made_and_changed_alike_by_form_and_by_json() {
 }
 
 #[tokio::test]
-async fn a_refund_takes_what_is_left_unless_it_is_told_otherwise() {
+async fn a_refund_without_an_amount_takes_all_that_is_left() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
     let path = format!("/v1/charges/{charge}");
@@ -87,7 +87,7 @@ async fn a_refund_of_a_partly_captured_charge_is_of_the_captured_part() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_refunded_says_why_and_stays_as_it_is() {
+async fn a_refused_refund_says_why_and_changes_nothing() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
     let hold = app.submit("/v1/charges", HOLD).await;
@@ -123,7 +123,7 @@ async fn what_cannot_be_refunded_says_why_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn each_reason_of_a_person_is_taken() {
+async fn each_reason_that_a_caller_may_name_is_taken() {
     let app = TestApp::spawn();
     let charge = app.charge().await;
     for (reason, expected) in [
@@ -138,7 +138,7 @@ async fn each_reason_of_a_person_is_taken() {
 }
 
 #[tokio::test]
-async fn a_refund_to_the_card_that_is_late_is_pending_and_takes_the_money_at_once() {
+async fn a_refund_to_the_test_card_of_pending_refunds_is_pending_and_takes_the_money_at_once() {
     let app = TestApp::spawn();
     for (token, status) in [("tok_pendingRefund", "pending"), ("tok_visa", "succeeded")] {
         let charge = app.submit("/v1/charges", &format!("amount=1000&currency=usd&source={token}")).await;

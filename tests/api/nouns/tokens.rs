@@ -64,7 +64,7 @@ async fn an_expiry_may_be_written_in_all_the_ways_people_write_it() {
 }
 
 #[tokio::test]
-async fn a_card_that_is_none_is_refused_with_its_reason_and_nothing_is_stored() {
+async fn an_invalid_card_is_refused_with_its_reason_and_nothing_is_stored() {
     let app = TestApp::spawn();
     let number = |number: &str| format!("card[number]={number}&card[exp_month]=12&card[exp_year]=2040");
     let rest = |rest: &str| format!("card[number]=4242424242424242&{rest}");

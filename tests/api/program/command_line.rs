@@ -44,7 +44,7 @@ fn run(command: &mut Command) -> (Output, String, String) {
     (output, out, err)
 }
 
-/// Runs a line that the program printed, and gives what it answered.
+/// Runs a line that the program printed, and returns what it answered.
 #[track_caller]
 fn paste(line: &str) -> String {
     let (output, out, err) = run(Command::new("sh").args(["-c", &format!("{line} --silent --show-error")]));
@@ -112,7 +112,7 @@ fn a_private_postgres_that_dies_is_started_again() {
 }
 
 #[tokio::test]
-async fn where_others_can_reach_it_the_key_is_random_and_kept_and_the_well_known_one_works_no_more() {
+async fn on_a_public_address_the_key_is_random_and_lasting_and_the_well_known_key_is_refused() {
     let directory = directory();
     let status = async |serving: &Program, key: &str| {
         let address = SocketAddr::from(([127, 0, 0, 1], serving.address.port()));
@@ -143,7 +143,7 @@ async fn where_others_can_reach_it_the_key_is_random_and_kept_and_the_well_known
 }
 
 #[test]
-fn settings_that_cannot_work_end_it_at_once_with_a_message_that_says_what_to_do() {
+fn invalid_settings_end_the_program_at_once_with_a_message_that_says_what_to_do() {
     let database = TestDatabase::new();
     let url = ("DATABASE_URL", database.url.as_str());
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -264,7 +264,7 @@ async fn two_programs_that_start_together_on_an_empty_database_both_serve() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_in_the_middle_of_load_answers_what_runs_and_what_has_no_answer_was_not_done() {
+async fn a_signal_under_load_lets_running_requests_finish_and_an_unanswered_request_was_not_done() {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         let database = Arc::new(TestDatabase::new());
         let mut program = Program::start(&database, &[]);
@@ -359,7 +359,7 @@ fn half_a_charge(program: &Program) -> Raw {
 }
 
 #[test]
-fn told_once_it_finishes_what_runs_and_told_twice_it_does_not_wait() {
+fn the_first_signal_lets_running_requests_finish_and_the_second_ends_the_program_at_once() {
     let database = Arc::new(TestDatabase::new());
     for (first, second) in [(libc::SIGTERM, None), (libc::SIGINT, None), (libc::SIGINT, Some(libc::SIGINT))] {
         let mut program = Program::start(&database, &[]);

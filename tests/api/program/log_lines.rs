@@ -120,7 +120,7 @@ fn no_requests(api_key: &str) -> Vec<String> {
     ]
 }
 
-/// Starts the program as `environment` says, drives it with all requests, stops it, and gives the ids of the requests,
+/// Starts the program as `environment` says, drives it with all requests, stops it, and returns the ids of the requests,
 /// its log and its API key.
 fn drive(environment: &[(&str, &str)]) -> (Vec<String>, String, String) {
     let database = Arc::new(TestDatabase::new());
@@ -158,7 +158,7 @@ fn assert_no_secrets(log: &str, api_key: &str) {
 }
 
 #[test]
-fn each_line_is_an_object_each_request_has_one_and_no_secret_is_in_any_at_any_level() {
+fn each_log_line_is_a_json_object_each_request_has_one_and_no_line_holds_a_secret_at_any_level() {
     let (ids, log, api_key) = drive(&[("LOG_FORMAT", "json")]);
     assert_no_secrets(&log, &api_key);
     let mut lines: BTreeMap<String, Value> = BTreeMap::new();
@@ -207,7 +207,7 @@ fn each_line_is_an_object_each_request_has_one_and_no_secret_is_in_any_at_any_le
 }
 
 #[test]
-fn no_secret_is_in_a_log_for_people_either() {
+fn the_log_in_plain_text_holds_no_secret_either() {
     let (ids, log, api_key) = drive(&[("LOG_FORMAT", "text")]);
     assert_no_secrets(&log, &api_key);
     for id in ids {
@@ -219,7 +219,7 @@ fn no_secret_is_in_a_log_for_people_either() {
 }
 
 #[test]
-fn a_panic_is_a_line_of_the_log_and_its_request_has_one_too() {
+fn a_panic_has_a_log_line_and_its_request_has_another() {
     let database = Arc::new(TestDatabase::new());
     let program =
         Program::start(&database, &[("LOG_FORMAT", "json"), (PANIC_AT, Point::AfterEffect.as_str())]);
@@ -246,7 +246,7 @@ fn a_panic_is_a_line_of_the_log_and_its_request_has_one_too() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_begins_to_fail_is_told_of_once() {
+async fn an_endpoint_that_begins_to_fail_is_logged_once() {
     let database = Arc::new(TestDatabase::new());
     let environment = [("WEBHOOK_ALLOW_PRIVATE", "true"), ("WEBHOOK_SCHEDULE", "fast")];
     let program = Program::start(&database, &environment);
@@ -260,6 +260,9 @@ async fn an_endpoint_that_begins_to_fail_is_told_of_once() {
     let attempts = || database.count("webhook_attempts");
     eventually("all of them and a second time", || attempts() >= 4);
     let log = program.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains(&endpoint)).collect();
-    assert!(matches!(told[..], [line] if line.contains("WARN") && line.contains("refused")), "{told:?}");
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains(&endpoint)).collect();
+    assert!(
+        matches!(warnings[..], [line] if line.contains("WARN") && line.contains("refused")),
+        "{warnings:?}"
+    );
 }

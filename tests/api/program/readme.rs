@@ -109,7 +109,7 @@ fn each_sdk_is_pointed_at_the_demo_account_in_two_lines() {
 fn the_test_cards_of_the_readme_are_those_of_the_program() {
     let table =
         README.split("| name | number | outcome |\n").nth(1).expect("the README has a table of cards");
-    let mut told = Vec::new();
+    let mut documented = Vec::new();
     for row in table.lines().skip(1).take_while(|line| line.starts_with('|')) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let names = cells[1].split(", ").map(|name| name.trim_matches('`'));
@@ -130,13 +130,13 @@ fn the_test_cards_of_the_readme_are_those_of_the_program() {
                 Outcome::Declined(decline) => decline.decline_code(),
             };
             assert!(cells[3].contains(outcome), "{row}");
-            told.push(name);
+            documented.push(name);
         }
     }
     let mut all: Vec<&str> = CARDS.iter().map(|card| card.name).collect();
-    told.sort_unstable();
+    documented.sort_unstable();
     all.sort_unstable();
-    assert_eq!(told, all);
+    assert_eq!(documented, all);
 }
 
 /// The numbered steps of a text, without its links.
@@ -181,8 +181,9 @@ fn the_settings_of_the_readme_are_those_of_the_program() {
         })
         .collect();
     let cells = |line: &str| line.splitn(4, '|').take(3).collect::<Vec<_>>().join("|") + "|";
-    let mut told: Vec<String> = README.lines().filter(|line| line.starts_with("| `--")).map(cells).collect();
+    let mut documented: Vec<String> =
+        README.lines().filter(|line| line.starts_with("| `--")).map(cells).collect();
     expected.sort();
-    told.sort();
-    assert_eq!(told, expected);
+    documented.sort();
+    assert_eq!(documented, expected);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use chrono::Datelike;
 
 use super::audit_of_intents;
-use crate::support::network::verdict;
+use crate::support::network::closed_dispute;
 use crate::support::{TestApp, TestDatabase, fresh_key};
 
 /// Whatever a rule needs to be broken on: a charge and its refund, a hold and its capture, a customer with a card, a
@@ -44,12 +44,12 @@ async fn scene() -> TestApp {
     declined.form(&format!("{money}&source=tok_chargeDeclined")).send().await.expect(402);
     let charge = post("/v1/charges", &format!("{money}&source=tok_visa")).await;
     let refund = post("/v1/refunds", &format!("charge={charge}&amount=400")).await;
-    app.tell("refund.failed", serde_json::json!({ "refund": refund })).await;
+    app.send_notification("refund.failed", serde_json::json!({ "refund": refund })).await;
     for outcome in ["won", "lost", ""] {
         let charge = post("/v1/charges", &format!("{money}&source=tok_visa")).await;
         let dispute = app.disputed(&charge).await;
         if !outcome.is_empty() {
-            app.tell("dispute.closed", verdict(&dispute, &charge, outcome)).await;
+            app.send_notification("dispute.closed", closed_dispute(&dispute, &charge, outcome)).await;
         }
     }
     app.database.assert_clean();
@@ -192,7 +192,7 @@ const BREAKS: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn each_rule_of_the_audit_is_seen_to_be_broken_when_it_is_and_no_other() {
+async fn each_rule_of_the_audit_reports_its_own_violation_and_no_other() {
     let app = scene().await;
     lift_constraints(&app.database);
     keep(&app.database);

@@ -13,7 +13,7 @@ async fn scene() -> TestApp {
     let refund = format!("payment_intent={}&amount=10", refunded["id"].as_str().unwrap());
     app.submit("/v1/refunds", &refund).await.expect(201);
     let customer = app.customer().await;
-    let method = app.kept_method("visa", &customer).await;
+    let method = app.attached_method("visa", &customer).await;
     let default = format!("invoice_settings[default_payment_method]={method}");
     app.submit(&format!("/v1/customers/{customer}"), &default).await.expect(200);
     app.method("visa").await;
@@ -75,7 +75,7 @@ pub const BREAKS: [(&str, &str); 11] = [
 ];
 
 #[tokio::test]
-async fn each_rule_about_intents_finds_what_breaks_it() {
+async fn each_rule_about_intents_reports_its_own_violation() {
     for (rule, statement) in BREAKS {
         let app = scene().await;
         lift_constraints(&app.database);

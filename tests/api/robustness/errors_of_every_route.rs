@@ -19,7 +19,7 @@ async fn bare(app: &TestApp, authorization: Option<&str>) -> (u16, Option<String
 }
 
 #[tokio::test]
-async fn a_caller_without_a_right_key_is_told_how_to_send_one() {
+async fn a_caller_without_a_valid_api_key_learns_how_to_send_one() {
     let app = TestApp::spawn();
     let key = &app.database.api_key;
     for authorization in [None, Some(""), Some("Bearer"), Some("Digest x"), Some("Basic !!"), Some(&**key)] {
@@ -81,7 +81,7 @@ async fn an_unknown_route_and_a_wrong_method_are_named() {
 }
 
 #[tokio::test]
-async fn json_that_comes_as_a_form_is_told_so() {
+async fn json_sent_as_a_form_is_refused_with_a_message_that_says_so() {
     let app = TestApp::spawn();
     let json = r#" {"amount": 2000, "currency": "usd", "source": "tok_visa"}"#;
     let reply = app.post("/v1/charges").key(&fresh_key()).form(json).send().await.expect_error(400, "");
@@ -123,7 +123,7 @@ async fn an_unknown_id_is_404_in_the_path_and_400_in_a_parameter() {
 }
 
 #[tokio::test]
-async fn a_filter_that_names_nothing_is_refused_and_one_that_finds_nothing_is_not() {
+async fn a_filter_by_an_unknown_id_is_refused_and_a_filter_without_matches_is_not() {
     let app = TestApp::spawn();
     let absent = "0199aabbccdd7eef8011223344556677";
     for (list, filter, prefix) in [
@@ -189,7 +189,7 @@ async fn an_unknown_parameter_is_refused_by_its_full_name_on_every_route() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_connect_is_refused_and_says_so() {
+async fn parameters_of_connect_are_refused_with_a_message_that_says_so() {
     let app = TestApp::spawn();
     for parameter in [
         "application_fee_amount=1",

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use crate::support::{CHARGE, TestApp, fresh_key};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_locked_table_holds_nobody_for_long() {
+async fn a_locked_table_delays_no_request_for_long() {
     let app = TestApp::spawn();
     let mut other = app.database.connect();
     other

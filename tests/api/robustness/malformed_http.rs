@@ -6,7 +6,7 @@ use crate::support::bytes::{Bytes, FORM, Unchanged};
 use crate::support::{CHARGE, Raw, TestApp, fresh_key};
 
 #[test]
-fn headers_that_make_no_sense_are_refused_and_the_server_goes_on() {
+fn malformed_headers_are_refused_and_the_server_goes_on() {
     let app = TestApp::spawn();
     let unchanged = Unchanged::watch(&app);
     for value in

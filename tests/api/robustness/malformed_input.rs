@@ -180,7 +180,7 @@ fn a_body_of_another_type_is_415_whatever_it_holds() {
 }
 
 #[test]
-fn what_is_not_in_the_table_of_routes_is_404_or_405_before_credentials_are_asked_for() {
+fn an_unknown_route_or_method_is_404_or_405_before_credentials_are_checked() {
     let app = TestApp::spawn();
     let unchanged = Unchanged::watch(&app);
     for path in [
@@ -233,7 +233,7 @@ fn what_is_not_in_the_table_of_routes_is_404_or_405_before_credentials_are_asked
 }
 
 #[test]
-fn paths_and_queries_that_make_no_sense_are_the_callers_fault() {
+fn malformed_paths_and_queries_are_the_callers_fault() {
     let app = TestApp::spawn();
     let unchanged = Unchanged::watch(&app);
     let long = "a".repeat(20_000);

@@ -229,7 +229,7 @@ async fn the_sweeper_finds_a_hold_among_many_charges() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_was_prepared_when_the_tables_were_small_is_as_good_when_they_are_full() {
+async fn a_statement_prepared_on_small_tables_keeps_a_good_plan_when_they_are_full() {
     // As small as they may be when autovacuum analyses them first.
     let begin = |database: &TestDatabase| {
         multiply(database, 1..60);
@@ -244,7 +244,7 @@ async fn a_statement_that_was_prepared_when_the_tables_were_small_is_as_good_whe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_was_prepared_when_the_tables_were_nearly_empty_is_as_good_when_they_are_full() {
+async fn a_statement_prepared_on_nearly_empty_tables_keeps_a_good_plan_when_they_are_full() {
     // Lists are planned anew each time, and of tables that were never analysed nothing is known.
     assert_plans_last(|_| 1, Vec::new()).await;
 }
@@ -306,7 +306,7 @@ fn forget_endpoints(database: &TestDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_compares_no_row_with_each() {
+async fn the_audit_compares_no_row_with_every_other() {
     let app = large().await;
     // It takes less than a second; a rule that compares each row of two tables takes ten.
     let begun = Instant::now();

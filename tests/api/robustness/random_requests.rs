@@ -13,7 +13,7 @@ const REQUESTS: usize = 2_000;
 const TASKS: usize = 8;
 
 #[tokio::test]
-async fn whatever_is_sent_to_any_route_is_answered_and_never_with_a_fault_of_ours() {
+async fn random_requests_to_every_route_are_answered_and_never_with_a_fault_of_the_server() {
     let seed = Random::seed();
     let app = TestApp::spawn();
     let ids = vec![

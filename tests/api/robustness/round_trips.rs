@@ -101,7 +101,7 @@ async fn request(app: &TestApp, kind: Kind) -> Request {
     }
 }
 
-/// Sends a request of a kind, and gives what it cost; the preparations are not counted.
+/// Sends a request of a kind, and returns what it cost; the preparations are not counted.
 async fn cost(app: &TestApp, proxy: &Proxy, kind: Kind, status: u16) -> Traffic {
     let request = request(app, kind).await;
     proxy.take();
@@ -111,7 +111,7 @@ async fn cost(app: &TestApp, proxy: &Proxy, kind: Kind, status: u16) -> Traffic 
 }
 
 #[tokio::test]
-async fn a_request_takes_its_few_round_trips_and_prepares_nothing_twice() {
+async fn a_request_takes_its_expected_round_trips_and_prepares_no_statement_twice() {
     let (app, proxy) = Proxy::with_app(|_| ());
     let mut prepared = 0;
     for (kind, status, round_trips) in KINDS {
@@ -126,7 +126,7 @@ async fn a_request_takes_its_few_round_trips_and_prepares_nothing_twice() {
 }
 
 #[tokio::test]
-async fn without_the_statement_cache_all_works_and_no_statement_stays_prepared() {
+async fn without_the_statement_cache_every_request_works_and_no_statement_stays_prepared() {
     let (app, proxy) = Proxy::with_app(|builder| builder.statement_cache = false);
     for (kind, status, _) in KINDS {
         let traffic = cost(&app, &proxy, kind, status).await;

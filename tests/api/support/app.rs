@@ -179,7 +179,7 @@ impl TestApp {
         reported().await - before
     }
 
-    /// Makes a charge of 10.00 usd, and gives its id.
+    /// Makes a charge of 10.00 usd, and returns its id.
     pub async fn charge(&self) -> String {
         let key = super::fresh_key();
         let call = self.post("/v1/charges").key(&key).form(CHARGE);

@@ -40,19 +40,19 @@ pub fn unknown_id(prefix: &str) -> String {
 }
 
 impl TestApp {
-    /// Makes a customer, and gives its id.
+    /// Makes a customer, and returns its id.
     pub async fn customer(&self) -> String {
         self.submit("/v1/customers", "").await.expect(201).id().to_owned()
     }
 
-    /// Makes a payment method of a test card, and gives its id.
+    /// Makes a payment method of a test card, and returns its id.
     pub async fn method(&self, card: &str) -> String {
         let form = format!("type=card&card[token]=tok_{card}");
         self.submit("/v1/payment_methods", &form).await.expect(201).id().to_owned()
     }
 
-    /// Makes a payment method that a customer keeps, and gives its id.
-    pub async fn kept_method(&self, card: &str, customer: &str) -> String {
+    /// Makes a payment method that a customer keeps, and returns its id.
+    pub async fn attached_method(&self, card: &str, customer: &str) -> String {
         let path = format!("/v1/payment_methods/pm_card_{card}/attach");
         self.submit(&path, &format!("customer={customer}")).await.expect(200).id().to_owned()
     }
@@ -109,6 +109,6 @@ pub fn path_of(intent: &Value) -> String {
 }
 
 /// The answer with `id` taken out of it, so that what is said of two ids can be compared.
-pub fn said(reply: &Reply, id: &str) -> (u16, String) {
+pub fn without_id(reply: &Reply, id: &str) -> (u16, String) {
     (reply.status, reply.body.to_string().replace(id, "ID"))
 }

@@ -11,7 +11,7 @@ static LINES: LazyLock<Mutex<Vec<String>>> = LazyLock::new(|| {
     Mutex::default()
 });
 
-/// Starts to listen, and gives what has been logged since with `text` in it.
+/// Starts to listen, and returns what has been logged since with `text` in it.
 pub fn logged(text: &str) -> Vec<String> {
     let lines = LINES.lock().unwrap();
     lines.iter().filter(|line| line.contains(text)).cloned().collect()

@@ -35,7 +35,7 @@ pub use program::{Program, oncepay};
 pub use proxy::{Cut, Proxy, Traffic};
 pub use random::Random;
 pub use raw::Raw;
-pub use receiver::{Manner, Received, Receiver};
+pub use receiver::{Behaviour, Received, Receiver};
 pub use worker::Worker;
 
 use std::time::{Duration, Instant};

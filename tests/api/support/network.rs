@@ -21,13 +21,13 @@ pub fn fresh_id(prefix: &str) -> String {
 }
 
 /// What is said of a dispute that is opened.
-pub fn claim(dispute: &str, charge: &str, inquiry: bool) -> Value {
+pub fn opened_dispute(dispute: &str, charge: &str, inquiry: bool) -> Value {
     json!({ "dispute": dispute, "charge": charge, "reason": "fraudulent", "inquiry": inquiry })
 }
 
 /// What is said of a dispute that is closed.
-pub fn verdict(dispute: &str, charge: &str, outcome: &str) -> Value {
-    let mut data = claim(dispute, charge, false);
+pub fn closed_dispute(dispute: &str, charge: &str, outcome: &str) -> Value {
+    let mut data = opened_dispute(dispute, charge, false);
     data["outcome"] = outcome.into();
     data
 }
@@ -41,7 +41,7 @@ impl TestApp {
     }
 
     /// A notification with an id of its own.
-    pub fn news(&self, event: &str, data: Value) -> Value {
+    pub fn notification(&self, event: &str, data: Value) -> Value {
         json!({ "id": fresh_id("ntf"), "type": event, "account": self.account(), "created": 1, "data": data })
     }
 
@@ -59,14 +59,14 @@ impl TestApp {
     }
 
     /// Makes and sends a notification, and expects that it is taken.
-    pub async fn tell(&self, event: &str, data: Value) -> Reply {
-        self.notify(&self.news(event, data)).await.expect(200)
+    pub async fn send_notification(&self, event: &str, data: Value) -> Reply {
+        self.notify(&self.notification(event, data)).await.expect(200)
     }
 
-    /// Tells that a dispute of this charge is opened, and gives its id.
+    /// Tells that a dispute of this charge is opened, and returns its id.
     pub async fn disputed(&self, charge: &str) -> String {
         let dispute = fresh_id("dp");
-        self.tell("dispute.created", claim(&dispute, charge, false)).await;
+        self.send_notification("dispute.created", opened_dispute(&dispute, charge, false)).await;
         dispute
     }
 

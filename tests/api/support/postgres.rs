@@ -36,7 +36,7 @@ impl TestDatabase {
         PgConnection::establish(&self.url).expect("the test's database can be reached")
     }
 
-    /// Makes another account, and gives its key.
+    /// Makes another account, and returns its key.
     pub fn other_account(&self) -> String {
         let key = keys::random();
         keys::ensure(&mut self.connect(), &format!("other {key}"), &key, chrono::Utc::now()).unwrap();

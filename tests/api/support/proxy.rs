@@ -170,7 +170,7 @@ fn forward(
 }
 
 impl Shared {
-    /// Counts a message, and gives the text of the statement that it runs.
+    /// Counts a message, and returns the text of the statement that it runs.
     fn note(&self, kind: char, message: &[u8], prepared: &mut HashMap<String, String>) -> Option<String> {
         let mut texts =
             message[4..].split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());

@@ -43,7 +43,7 @@ impl Raw {
         self.stream.shutdown(Shutdown::Write).expect("the connection stands");
     }
 
-    /// Sends, and gives the next answer.
+    /// Sends, and returns the next answer.
     #[track_caller]
     pub fn ask(&mut self, bytes: &[u8]) -> Option<Reply> {
         self.send(bytes);

@@ -16,7 +16,7 @@ use super::{Raw, TestApp};
 
 /// How a receiver answers.
 #[derive(Debug, Clone)]
-pub enum Manner {
+pub enum Behaviour {
     /// With this status, and with the text `answer`.
     Answer(u16),
     /// 200, after a while.
@@ -51,16 +51,16 @@ struct Inside {
     /// How often each event came.
     times: Mutex<HashMap<String, usize>>,
     /// How to answer an event that came for the nth time, from 1.
-    manner: Mutex<Box<dyn Fn(usize) -> Manner + Send>>,
+    behaviour: Mutex<Box<dyn Fn(usize) -> Behaviour + Send>>,
     written: AtomicUsize,
 }
 
 impl Receiver {
-    pub fn start(manner: impl Fn(usize) -> Manner + Send + 'static) -> Self {
+    pub fn start(behaviour: impl Fn(usize) -> Behaviour + Send + 'static) -> Self {
         let inside = Arc::new(Inside {
             received: Mutex::default(),
             times: Mutex::default(),
-            manner: Mutex::new(Box::new(manner)),
+            behaviour: Mutex::new(Box::new(behaviour)),
             written: AtomicUsize::new(0),
         });
         let shared = Arc::clone(&inside);
@@ -70,19 +70,19 @@ impl Receiver {
 
     /// One that takes everything.
     pub fn good() -> Self {
-        Self::start(|_| Manner::Answer(200))
+        Self::start(|_| Behaviour::Answer(200))
     }
 
     /// Answers differently from now on.
-    pub fn behave(&self, manner: impl Fn(usize) -> Manner + Send + 'static) {
-        *self.inside.manner.lock().unwrap() = Box::new(manner);
+    pub fn behave(&self, behaviour: impl Fn(usize) -> Behaviour + Send + 'static) {
+        *self.inside.behaviour.lock().unwrap() = Box::new(behaviour);
     }
 
     pub fn url(&self) -> String {
         format!("http://{}/hook", self.address)
     }
 
-    /// Makes an endpoint for events of these types, separated by commas, and gives its id and its secret.
+    /// Makes an endpoint for events of these types, separated by commas, and returns its id and its secret.
     pub async fn subscribe(&self, app: &TestApp, types: &str) -> (String, String) {
         let types: String = types.split(',').map(|name| format!("&enabled_events[]={name}")).collect();
         let made =
@@ -118,34 +118,34 @@ impl Inside {
                 let mut times = self.times.lock().unwrap();
                 *times.entry(id).and_modify(|times| *times += 1).or_insert(1)
             };
-            let manner = (self.manner.lock().unwrap())(times);
-            if self.answer(&mut stream, &manner).is_none() {
+            let behaviour = (self.behaviour.lock().unwrap())(times);
+            if self.answer(&mut stream, &behaviour).is_none() {
                 break;
             }
         }
     }
 
     /// `None`: the connection is over.
-    fn answer(&self, stream: &mut TcpStream, manner: &Manner) -> Option<()> {
+    fn answer(&self, stream: &mut TcpStream, behaviour: &Behaviour) -> Option<()> {
         let mut send = |text: &str| stream.write_all(text.as_bytes()).ok();
-        match manner {
-            Manner::Answer(status) => {
+        match behaviour {
+            Behaviour::Answer(status) => {
                 send(&format!("HTTP/1.1 {status} So\r\nContent-Length: 6\r\n\r\nanswer"))
             }
-            Manner::Slow(time) => {
+            Behaviour::Slow(time) => {
                 std::thread::sleep(*time);
                 send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nanswer")
             }
-            Manner::Redirect(to) => {
+            Behaviour::Redirect(to) => {
                 send(&format!("HTTP/1.1 301 So\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"))
             }
-            Manner::Close => None,
-            Manner::Never => {
+            Behaviour::Close => None,
+            Behaviour::Never => {
                 // Until the other side gives up.
                 let _ = stream.read(&mut [0]);
                 None
             }
-            Manner::Endless => {
+            Behaviour::Endless => {
                 send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")?;
                 while stream.write_all("\0é".repeat(1000).as_bytes()).is_ok() {
                     self.written.fetch_add(3000, Ordering::SeqCst);

@@ -36,7 +36,7 @@ pub fn node() -> Option<Command> {
     })
 }
 
-/// Runs to the end, and gives what was printed.
+/// Runs to the end, and returns what was printed.
 #[track_caller]
 pub fn finish(mut command: Command) -> impl Future<Output = String> {
     let caller = std::panic::Location::caller();

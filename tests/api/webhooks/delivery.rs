@@ -7,7 +7,7 @@ use oncepay::sweeper::seal_anew;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Manner, Process, Received, Receiver, SECRET_KEY, TestApp, Worker, eventually, fresh_key, sdk,
+    Behaviour, Process, Received, Receiver, SECRET_KEY, TestApp, Worker, eventually, fresh_key, sdk,
 };
 
 /// The id of the newest event of a type.
@@ -21,7 +21,7 @@ async fn deliveries(app: &TestApp, event: &str) -> Vec<Value> {
     app.read(&format!("/v1/events/{event}/deliveries")).await["data"].as_array().unwrap().clone()
 }
 
-/// Waits until no delivery of the event is pending, and gives the one there is.
+/// Waits until no delivery of the event is pending, and returns the one there is.
 async fn settled(app: &TestApp, event: &str) -> Value {
     let begun = Instant::now();
     loop {
@@ -50,7 +50,7 @@ async fn assert_the_sdk_takes(received: &Received, secret: &str) {
 }
 
 #[tokio::test]
-async fn an_event_arrives_as_it_is_stored_and_signed_and_what_became_of_it_can_be_seen() {
+async fn an_event_arrives_signed_and_as_it_is_stored_and_its_deliveries_can_be_seen() {
     let app = TestApp::spawn();
     let receiver = Receiver::good();
     let (endpoint, secret) = receiver.subscribe(&app, "charge.succeeded").await;
@@ -96,25 +96,25 @@ async fn an_event_arrives_as_it_is_stored_and_signed_and_what_became_of_it_can_b
 }
 
 #[tokio::test]
-async fn what_is_not_answered_2xx_is_sent_again_soon_with_the_same_bytes_and_a_fresh_signature() {
+async fn an_event_without_a_2xx_answer_is_sent_again_soon_with_the_same_bytes_and_a_fresh_signature() {
     let app = TestApp::spawn();
     let elsewhere = Receiver::good();
-    let slow = Manner::Slow(Duration::from_secs(2));
-    let cases: Vec<(Manner, Value, &str)> = vec![
-        (Manner::Answer(500), json!(500), ""),
-        (Manner::Answer(404), json!(404), ""),
-        (Manner::Answer(302), json!(302), ""),
-        (Manner::Redirect(elsewhere.url()), json!(301), ""),
-        (Manner::Close, Value::Null, "connection closed"),
-        (Manner::Never, Value::Null, "no answer within 10 seconds"),
+    let slow = Behaviour::Slow(Duration::from_secs(2));
+    let cases: Vec<(Behaviour, Value, &str)> = vec![
+        (Behaviour::Answer(500), json!(500), ""),
+        (Behaviour::Answer(404), json!(404), ""),
+        (Behaviour::Answer(302), json!(302), ""),
+        (Behaviour::Redirect(elsewhere.url()), json!(301), ""),
+        (Behaviour::Close, Value::Null, "connection closed"),
+        (Behaviour::Never, Value::Null, "no answer within 10 seconds"),
         (slow, json!(200), ""),
-        (Manner::Answer(204), json!(204), ""),
+        (Behaviour::Answer(204), json!(204), ""),
     ];
     let mut endpoints = Vec::new();
-    for (manner, ..) in &cases {
-        let manner = manner.clone();
+    for (behaviour, ..) in &cases {
+        let behaviour = behaviour.clone();
         let receiver =
-            Receiver::start(move |times| if times == 1 { manner.clone() } else { Manner::Answer(200) });
+            Receiver::start(move |times| if times == 1 { behaviour.clone() } else { Behaviour::Answer(200) });
         let (id, secret) = receiver.subscribe(&app, "charge.succeeded").await;
         endpoints.push((receiver, id, secret));
     }
@@ -124,30 +124,33 @@ async fn what_is_not_answered_2xx_is_sent_again_soon_with_the_same_bytes_and_a_f
     let done = "SELECT count(*) AS number FROM webhook_deliveries WHERE status = 'delivered'";
     eventually("all deliveries", || app.database.number(done) == 8);
     let all = deliveries(&app, &id).await;
-    for ((manner, status, error), (receiver, endpoint, secret)) in cases.iter().zip(&endpoints) {
+    for ((behaviour, status, error), (receiver, endpoint, secret)) in cases.iter().zip(&endpoints) {
         let delivery = all.iter().find(|delivery| delivery["webhook_endpoint"] == **endpoint).unwrap();
         let received = receiver.received();
         let at_once = [200, 204].iter().any(|good| status == good);
-        assert_eq!(met(delivery)[0], *status, "{manner:?}");
-        let told = delivery["attempts"][0]["error"].as_str().unwrap_or("");
-        assert!(told.contains(error) && told.is_empty() == error.is_empty(), "{manner:?}: {told}");
-        assert_eq!(received.len(), if at_once { 1 } else { 2 }, "{manner:?}");
+        assert_eq!(met(delivery)[0], *status, "{behaviour:?}");
+        let message = delivery["attempts"][0]["error"].as_str().unwrap_or("");
+        assert!(
+            message.contains(error) && message.is_empty() == error.is_empty(),
+            "{behaviour:?}: {message}"
+        );
+        assert_eq!(received.len(), if at_once { 1 } else { 2 }, "{behaviour:?}");
         received.iter().for_each(|received| received.assert_signed(&[secret]));
-        if let Manner::Slow(time) = manner {
+        if let Behaviour::Slow(time) = behaviour {
             let latency = delivery["attempts"][0]["latency_ms"].as_u64().unwrap();
             assert!(u128::from(latency) >= time.as_millis(), "{latency}");
         }
         if let [first, second] = &received[..] {
             assert_eq!(met(delivery)[1], 200);
-            assert!(first.event_id() == id && first.body == second.body, "{manner:?}");
+            assert!(first.event_id() == id && first.body == second.body, "{behaviour:?}");
             assert!(second.signed_at() > first.signed_at() && second.signature() != first.signature());
             let pause = second.at
                 - first.at
-                - if told.starts_with("no answer") { Duration::from_secs(10) } else { Duration::ZERO };
+                - if message.starts_with("no answer") { Duration::from_secs(10) } else { Duration::ZERO };
             // Within two seconds, and one more for a busy machine.
             assert!(
                 pause > Duration::from_millis(900) && pause < Duration::from_secs(3),
-                "{manner:?}: {pause:?}"
+                "{behaviour:?}: {pause:?}"
             );
         }
     }
@@ -158,7 +161,7 @@ async fn what_is_not_answered_2xx_is_sent_again_soon_with_the_same_bytes_and_a_f
 #[tokio::test]
 async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_sent_again() {
     let app = TestApp::spawn();
-    let receiver = Receiver::start(|_| Manner::Answer(503));
+    let receiver = Receiver::start(|_| Behaviour::Answer(503));
     let (endpoint, secret) = receiver.subscribe(&app, "charge.succeeded").await;
     let worker = Worker::start(&app);
     app.charge().await;
@@ -186,7 +189,7 @@ async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_s
     assert_eq!(met(&failed), vec![json!(503); attempts]);
     assert_eq!(app.read(&format!("/v1/events/{id}")).await["pending_webhooks"], 0);
     // A week later nothing more of it comes before what comes next.
-    receiver.behave(|_| Manner::Answer(200));
+    receiver.behave(|_| Behaviour::Answer(200));
     app.state.clock.advance(Duration::from_secs(7 * 24 * 3600));
     app.charge().await;
     eventually("the next event", || receiver.count() == attempts + 1);
@@ -227,9 +230,9 @@ async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_s
 }
 
 #[tokio::test]
-async fn of_an_endless_answer_64_kib_are_read_and_500_characters_kept() {
+async fn an_endless_answer_is_read_to_64_kib_and_stored_to_500_characters() {
     let app = TestApp::spawn();
-    let receiver = Receiver::start(|_| Manner::Endless);
+    let receiver = Receiver::start(|_| Behaviour::Endless);
     receiver.subscribe(&app, "charge.succeeded").await;
     let _worker = Worker::start(&app);
     app.charge().await;
@@ -243,7 +246,7 @@ async fn of_an_endless_answer_64_kib_are_read_and_500_characters_kept() {
 }
 
 #[tokio::test]
-async fn while_a_secret_is_rolled_both_sign_until_the_grace_is_over() {
+async fn both_secrets_sign_until_the_grace_period_of_a_roll_ends() {
     let app = TestApp::spawn();
     let receiver = Receiver::good();
     let (endpoint, first) = receiver.subscribe(&app, "charge.succeeded").await;
@@ -283,7 +286,8 @@ async fn while_a_secret_is_rolled_both_sign_until_the_grace_is_over() {
 #[tokio::test]
 async fn a_worker_that_dies_between_the_post_and_its_record_has_lost_nothing() {
     let app = TestApp::spawn();
-    let receiver = Receiver::start(|times| if times == 1 { Manner::Never } else { Manner::Answer(200) });
+    let receiver =
+        Receiver::start(|times| if times == 1 { Behaviour::Never } else { Behaviour::Answer(200) });
     let (_, secret) = receiver.subscribe(&app, "charge.succeeded").await;
     let environment = [("WEBHOOK_ALLOW_PRIVATE", "true"), ("WEBHOOK_SCHEDULE", "fast")];
     let mut doomed = Process::worker(&app.database, &environment);
@@ -300,7 +304,7 @@ async fn a_worker_that_dies_between_the_post_and_its_record_has_lost_nothing() {
     eventually("the later event", || receiver.count() >= 2);
     let later = receiver.received()[1].event_id();
     assert_ne!(later, id);
-    receiver.behave(|_| Manner::Answer(200));
+    receiver.behave(|_| Behaviour::Answer(200));
     app.state.clock.advance(Duration::from_secs(21));
     app.state.wake.notify_one();
     assert_eq!(settled(&app, &id).await["status"], "delivered");
@@ -315,7 +319,7 @@ async fn a_worker_that_dies_between_the_post_and_its_record_has_lost_nothing() {
 #[tokio::test]
 async fn deleting_and_disabling_stop_deliveries_at_once_and_leave_the_others_alone() {
     let app = TestApp::spawn();
-    let [disabled, deleted, kept] = [(); 3].map(|()| Receiver::start(|_| Manner::Answer(500)));
+    let [disabled, deleted, kept] = [(); 3].map(|()| Receiver::start(|_| Behaviour::Answer(500)));
     let (to_disable, _) = disabled.subscribe(&app, "*").await;
     let (to_delete, _) = deleted.subscribe(&app, "*").await;
     kept.subscribe(&app, "*").await;
@@ -325,7 +329,7 @@ async fn deleting_and_disabling_stop_deliveries_at_once_and_leave_the_others_alo
     app.submit(&format!("/v1/webhook_endpoints/{to_disable}"), "disabled=true").await.expect(200);
     app.delete(&format!("/v1/webhook_endpoints/{to_delete}")).send().await.expect(200);
     let counts = (disabled.count(), deleted.count());
-    kept.behave(|_| Manner::Answer(200));
+    kept.behave(|_| Behaviour::Answer(200));
     app.state.clock.advance(Duration::from_secs(3600));
     app.charge().await;
     // The retry, and the next event.
@@ -338,7 +342,7 @@ async fn deleting_and_disabling_stop_deliveries_at_once_and_leave_the_others_alo
     assert_eq!(app.database.number(canceled), 2);
     // Enabled again, it gets what happens from then on.
     app.submit(&format!("/v1/webhook_endpoints/{to_disable}"), "disabled=false").await.expect(200);
-    disabled.behave(|_| Manner::Answer(200));
+    disabled.behave(|_| Behaviour::Answer(200));
     app.charge().await;
     eventually("the new event", || disabled.count() == counts.0 + 1);
     assert_eq!(disabled.received().pop().unwrap().event_id(), event(&app, "charge.succeeded").await);
@@ -347,7 +351,7 @@ async fn deleting_and_disabling_stop_deliveries_at_once_and_leave_the_others_alo
 }
 
 #[tokio::test]
-async fn an_endpoint_is_sent_the_version_that_it_was_made_with() {
+async fn an_endpoint_receives_events_in_the_version_that_it_was_made_with() {
     let app = TestApp::spawn();
     let receiver = Receiver::good();
     let form = format!("url={}&enabled_events[]=*&api_version=2031-01-01.\"x", receiver.url());
@@ -364,7 +368,7 @@ async fn an_endpoint_is_sent_the_version_that_it_was_made_with() {
 }
 
 #[tokio::test]
-async fn an_endpoint_keeps_its_secret_when_the_servers_own_is_replaced() {
+async fn an_endpoint_keeps_its_secret_when_the_secret_key_of_the_server_is_replaced() {
     let (older, newer) = (SECRET_KEY.to_owned(), "its successor is long enough too".to_owned());
     let first = TestApp::spawn();
     let receiver = Receiver::good();

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use oncepay::faults::{Faults, Point};
 use reqwest::Method;
 
-use crate::support::{Manner, Process, Receiver, TestApp, Worker, eventually, fresh_key};
+use crate::support::{Behaviour, Process, Receiver, TestApp, Worker, eventually, fresh_key};
 
 /// Causes `number` events, eight requests at a time.
 async fn cause_events(app: &TestApp, number: usize) {
@@ -58,9 +58,9 @@ async fn workers_side_by_side_deliver_each_event_once_when_nothing_fails() {
 }
 
 #[tokio::test]
-async fn workers_that_are_killed_in_the_middle_lose_no_event_and_make_none_up() {
+async fn killed_workers_lose_no_event_and_invent_none() {
     let app = TestApp::spawn();
-    let receiver = Receiver::start(|_| Manner::Slow(Duration::from_millis(20)));
+    let receiver = Receiver::start(|_| Behaviour::Slow(Duration::from_millis(20)));
     let (endpoint, _) = receiver.subscribe(&app, "customer.created").await;
     cause_events(&app, 100).await;
     for round in 1..=2 {
@@ -139,13 +139,13 @@ async fn a_slow_and_a_dead_endpoint_do_not_delay_the_good_one() {
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let form = format!("url=http://{}/&enabled_events[]=customer.created", dead.local_addr().unwrap());
     app.submit("/v1/webhook_endpoints", &form).await.expect(201);
-    let silent = Receiver::start(|_| Manner::Never);
+    let silent = Receiver::start(|_| Behaviour::Never);
     silent.subscribe(&app, "customer.created").await;
     println!("beside one that refuses and one that never answers:");
     drop(dead);
     run(100, 1).await;
     let beside_dead = run(500, 8).await;
-    let slow = Receiver::start(|_| Manner::Slow(Duration::from_secs(3)));
+    let slow = Receiver::start(|_| Behaviour::Slow(Duration::from_secs(3)));
     let (slow_id, _) = slow.subscribe(&app, "customer.created").await;
     println!("beside those and a slow one:");
     run(100, 1).await;
@@ -162,9 +162,9 @@ async fn a_slow_and_a_dead_endpoint_do_not_delay_the_good_one() {
 }
 
 #[tokio::test]
-async fn however_many_endpoints_are_dead_the_good_one_gets_its_events() {
+async fn no_number_of_dead_endpoints_keeps_events_from_the_good_one() {
     let app = TestApp::spawn();
-    let silent: Vec<Receiver> = (0..15).map(|_| Receiver::start(|_| Manner::Never)).collect();
+    let silent: Vec<Receiver> = (0..15).map(|_| Receiver::start(|_| Behaviour::Never)).collect();
     for receiver in &silent {
         receiver.subscribe(&app, "*").await;
     }
@@ -180,10 +180,10 @@ async fn however_many_endpoints_are_dead_the_good_one_gets_its_events() {
 }
 
 #[tokio::test]
-async fn an_endpoint_finds_a_place_though_there_are_more_silent_ones_than_could_fill_all_places() {
+async fn an_endpoint_gets_a_slot_although_silent_endpoints_could_fill_them_all() {
     let app = TestApp::spawn();
     // 60 endpoints of 8 places each would hold 480, and there are 256.
-    let silent = Receiver::start(|_| Manner::Never);
+    let silent = Receiver::start(|_| Behaviour::Never);
     for _ in 0..4 {
         let account = app.database.other_account();
         let post = async |path: &str, form: &str| {

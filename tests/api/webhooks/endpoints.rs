@@ -69,18 +69,18 @@ async fn a_secret_is_shown_when_it_is_made_and_never_again_and_is_stored_nowhere
 }
 
 #[tokio::test]
-async fn an_endpoint_is_what_it_was_asked_to_be() {
+async fn an_endpoint_shows_what_it_was_made_with() {
     let app = TestApp::spawn();
     let form = "url=http://example.com:81/a?b=c&enabled_events[]=invoice.paid&enabled_events[]=charge.succeeded\
                 &description=mine&metadata[a]=1&api_version=2026-08-26.dahlia";
     let made = app.submit(PATH, &form.replace("?b=c", "%3Fb%3Dc")).await.expect(201);
-    let told = |name: &str| made.body[name].clone();
-    assert_eq!(told("url"), "http://example.com:81/a?b=c");
+    let shown = |name: &str| made.body[name].clone();
+    assert_eq!(shown("url"), "http://example.com:81/a?b=c");
     // A type that this service does not have is no mistake: Stripe has many more.
-    assert_eq!(told("enabled_events"), json!(["invoice.paid", "charge.succeeded"]));
-    assert_eq!((told("description"), told("metadata")), (json!("mine"), json!({ "a": "1" })));
-    assert_eq!((told("api_version"), told("status")), (json!("2026-08-26.dahlia"), json!("enabled")));
-    assert_eq!((told("object"), told("application")), (json!("webhook_endpoint"), Value::Null));
+    assert_eq!(shown("enabled_events"), json!(["invoice.paid", "charge.succeeded"]));
+    assert_eq!((shown("description"), shown("metadata")), (json!("mine"), json!({ "a": "1" })));
+    assert_eq!((shown("api_version"), shown("status")), (json!("2026-08-26.dahlia"), json!("enabled")));
+    assert_eq!((shown("object"), shown("application")), (json!("webhook_endpoint"), Value::Null));
     let plain =
         app.submit_json(PATH, &json!({ "url": "https://example.com", "enabled_events": ["*"] })).await;
     let plain = plain.expect(201);
@@ -114,7 +114,7 @@ async fn an_endpoint_is_what_it_was_asked_to_be() {
 }
 
 #[tokio::test]
-async fn what_is_no_endpoint_is_refused_by_the_name_of_its_parameter_and_changes_nothing() {
+async fn an_invalid_endpoint_is_refused_by_the_name_of_its_parameter_and_changes_nothing() {
     let app = TestApp::spawn();
     let path = format!("{PATH}/{}", endpoint(&app, ENDPOINT).await);
     let before = app.database.contents();

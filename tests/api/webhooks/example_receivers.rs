@@ -15,7 +15,7 @@ mod webhook_receiver;
 
 use webhook_receiver::{Receiver, receive};
 
-/// Makes an endpoint at this address, and gives its secret.
+/// Makes an endpoint at this address, and returns its secret.
 async fn subscribe(app: &TestApp, address: SocketAddr) -> String {
     let form = format!("url=http://{address}/hook&enabled_events[]=charge.succeeded");
     let made = app.submit("/v1/webhook_endpoints", &form).await.expect(201);

@@ -7,7 +7,7 @@ use oncepay::webhooks::{Settings, delivery::Schedule};
 use serde_json::Value;
 
 use crate::support::{
-    CHARGE, Manner, Process, Program, Receiver, TestApp, TestDatabase, Worker, eventually, fresh_key,
+    Behaviour, CHARGE, Process, Program, Receiver, TestApp, TestDatabase, Worker, eventually, fresh_key,
 };
 
 const PATH: &str = "/v1/webhook_endpoints";
@@ -96,7 +96,7 @@ async fn a_private_address_is_refused_in_any_notation_when_an_endpoint_is_made_o
 }
 
 #[tokio::test]
-async fn what_leads_to_a_private_address_is_not_connected_to_when_it_is_delivered() {
+async fn a_delivery_does_not_connect_to_a_url_that_leads_to_a_private_address() {
     let app = TestApp::spawn();
     let strict = strict(&app);
     let receiver = Receiver::good();
@@ -129,7 +129,7 @@ async fn what_leads_to_a_private_address_is_not_connected_to_when_it_is_delivere
 }
 
 #[tokio::test]
-async fn by_default_a_server_with_a_database_of_yours_sends_nothing_to_private_addresses() {
+async fn by_default_a_server_with_a_database_url_sends_nothing_to_private_addresses() {
     let database = Arc::new(TestDatabase::new());
     let create =
         |program: &Program| program.post(PATH).key(&fresh_key()).form(&form("http://127.0.0.1:9/")).send();
@@ -141,11 +141,11 @@ async fn by_default_a_server_with_a_database_of_yours_sends_nothing_to_private_a
 }
 
 #[tokio::test]
-async fn a_server_sends_by_itself_unless_it_is_told_not_to_and_then_a_worker_does() {
+async fn a_server_delivers_by_itself_unless_its_settings_leave_that_to_a_worker() {
     let private = ("WEBHOOK_ALLOW_PRIVATE", "true");
     for (schedule, pause) in [("live", 5), ("fast", 1)] {
         let app = TestApp::spawn();
-        let receiver = Receiver::start(|_| Manner::Answer(500));
+        let receiver = Receiver::start(|_| Behaviour::Answer(500));
         receiver.subscribe(&app, "charge.succeeded").await;
         let environment = [private, ("WEBHOOK_SCHEDULE", schedule), ("WEBHOOK_WORKER", "false")];
         let program = Program::start(&app.database, &environment);
@@ -165,7 +165,7 @@ async fn a_server_sends_by_itself_unless_it_is_told_not_to_and_then_a_worker_doe
         worker.kill();
         drop(program);
         // By itself, and at once.
-        receiver.behave(|_| Manner::Answer(200));
+        receiver.behave(|_| Behaviour::Answer(200));
         let program = Program::start(&app.database, &[private]);
         let before = receiver.count();
         program.post("/v1/charges").key(&fresh_key()).form(CHARGE).send().await.expect(201);

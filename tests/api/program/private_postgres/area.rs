@@ -161,15 +161,15 @@ impl Peer {
 
     #[track_caller]
     fn expect(&mut self, word: &str) -> String {
-        let mut said = String::new();
+        let mut printed = String::new();
         loop {
             let mut line = String::new();
             let length = self.stdout.read_line(&mut line).unwrap();
-            assert!(length > 0, "the process ended, having said: {said}");
+            assert!(length > 0, "the process ended, and printed: {printed}");
             if let Some(rest) = line.strip_prefix(word) {
                 return rest.trim().to_owned();
             }
-            said.push_str(&line);
+            printed.push_str(&line);
         }
     }
 }

@@ -180,7 +180,7 @@ pub fn samplers() -> impl Iterator<Item = &'static Sampler> {
 /// An endpoint where nobody is called, since these tests have no worker.
 const ENDPOINT: &str = "url=http://127.0.0.1:9/hook&enabled_events[]=charge.succeeded";
 
-/// Makes an object, and gives its id.
+/// Makes an object, and returns its id.
 pub async fn make(app: &TestApp, path: &str, body: &str) -> String {
     app.post(path).key(&fresh_key()).form(body).send().await.expect(201).id().to_owned()
 }
