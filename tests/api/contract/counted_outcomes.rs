@@ -1,4 +1,4 @@
-//! What becomes of requests that write is counted apart.
+//! The counters of requests that write: one counter for each outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ async fn counters(app: &TestApp) -> BTreeMap<String, u64> {
     counters.collect()
 }
 
-/// Runs a request, and sees that it was counted once, as `outcome` or not at all.
+/// Runs a request, and checks that it was counted once as `outcome`, or not at all for `None`.
 async fn counted(app: &TestApp, outcome: Option<Outcome>, request: impl Future<Output = Reply>) -> Reply {
     let mut expected = counters(app).await;
     let reply = request.await;
@@ -60,12 +60,12 @@ async fn each_outcome_is_counted_apart_and_each_request_once() {
     .await
     .expect(201);
 
-    // A decline is an answer like another.
+    // A decline is an answer like any other.
     let declined = "amount=1000&currency=usd&source=tok_visa_chargeDeclined";
     let key = fresh_key();
     counted(&app, Some(Executed), call(&key, declined)).await.expect(402);
     counted(&app, Some(Replayed), call(&key, declined)).await.expect(402);
-    // What only reads is none of these, and neither is what has no route.
+    // A request that only reads is not counted, and neither is one without a route.
     counted(&app, None, app.get("/v1/charges").key("a b").send()).await.expect(200);
     counted(&app, None, app.post("/v1/nope").send()).await.expect(404);
 

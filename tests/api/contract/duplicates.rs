@@ -18,7 +18,7 @@ async fn with_a_pool_of_one_fifty_duplicates_do_not_keep_twenty_others_waiting()
     let (key, name) = (fresh_key(), fresh_key());
     let body = format!("name={name}&milliseconds=150");
     let duplicates = join_all((0..50).map(|_| app.post("/v1/probe").key(&key).form(&body).send()));
-    // The wait for the one connection is bounded: on a busy machine some are told to come again, as SDKs do.
+    // The wait for the one connection is bounded. On a busy machine some get 503 and try again, as SDKs do.
     let others = join_all((0..20).map(async |_| {
         let key = fresh_key();
         loop {

@@ -11,10 +11,10 @@ use reqwest::Method;
 use crate::support::samples::samplers;
 use crate::support::{Reply, TestApp, fresh_key};
 
-/// Routes that write no event, and to which the same request once more says what is so already.
+/// Routes that write no event, and whose state is the same after a second run.
 const SETS: &[&str] = &["/v1/webhook_endpoints/{endpoint}"];
 
-/// Whether a route is for the card network alone: keyed by the id in its signed body, which is what
+/// Whether a route is for the card network alone. The id in the signed body is its key, which
 /// [`crate::network::notifications`] tests.
 fn is_signed(route: &Route) -> bool {
     matches!(route.policy, Some(Policy::Signed { .. }))
@@ -93,7 +93,7 @@ async fn every_keyed_route_creates_then_replays_then_refuses_another_body_then_r
     app.database.assert_clean();
 }
 
-/// That a record was written, and something else with it.
+/// Checks that a record was written together with some other row.
 #[track_caller]
 fn assert_effect(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>, name: &str) {
     let changed: Vec<&str> =
@@ -125,7 +125,7 @@ async fn without_a_key_no_post_runs() {
     let before = app.database.contents();
     let posts = |route: &&Route| route.method == Method::POST.as_str() && !is_signed(route);
     for route in routes().iter().filter(posts) {
-        // The key is asked for before the body is looked at.
+        // The check of the key comes before the check of the body.
         let reply = app.post(&filled(route)).body("text/plain", "?").send().await;
         let reply = reply.expect_error(400, "idempotency_key_required");
         let message = reply.body["error"]["message"].as_str().unwrap();
@@ -156,7 +156,7 @@ async fn every_get_and_delete_ignores_the_header() {
         let call = || app.call(method.clone(), &filled(route));
         let without = call().send().await;
         assert!([200, 404].contains(&without.status), "{} {}: {without:?}", route.method, route.path);
-        // Neither one key for all of them, nor what is no key, makes a difference.
+        // Neither one key for all requests nor a malformed key makes a difference.
         for value in [key.as_str(), "not a key", ""] {
             let with = call().key(value).send().await;
             assert_eq!((with.status, &with.bytes), (without.status, &without.bytes), "{}", route.path);

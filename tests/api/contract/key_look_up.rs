@@ -12,7 +12,7 @@ use crate::support::{Gate, Reply, TestApp, eventually, fresh_key};
 
 const CUSTOMERS: &str = "/v1/customers";
 
-/// The path of a key of which each character that might mean something in a path is escaped.
+/// The path of a key. Each character that might mean something in a path is escaped.
 fn path_of(key: &str) -> String {
     format!("/v1/idempotency_keys/{}", utf8_percent_encode(key, NON_ALPHANUMERIC))
 }
@@ -21,7 +21,7 @@ async fn look_up(app: &TestApp, key: &str) -> Reply {
     app.get(&path_of(key)).send().await
 }
 
-/// Looks up what stands in a path as it is, escaped or not.
+/// Looks up a key that is already written as part of a path.
 fn look_up_path(app: &TestApp, key: &str) -> Reply {
     Bytes::get(app, format!("/v1/idempotency_keys/{key}")).send(app).expect("an answer")
 }
@@ -67,7 +67,7 @@ async fn a_key_is_unknown_then_in_progress_then_completed_and_after_its_lifetime
     assert_eq!(completed.body["created"], first.body["created"]);
     let created = completed.body["created"].as_i64().unwrap();
     assert_eq!(completed.body["expires"], created + 24 * 3600);
-    // What was answered is for the request itself to replay.
+    // The look-up does not show the answer; only the request itself replays it.
     assert!(!String::from_utf8_lossy(&completed.bytes).contains("Ada"));
     theirs().await.expect_error(404, "resource_missing");
     assert_eq!(app.database.contents(), before);
@@ -127,7 +127,7 @@ async fn every_key_can_be_looked_up_whatever_its_characters() {
     // A key that begins with a quote can only be sent as a quoted string, and is looked up without its quoting.
     app.post(CUSTOMERS).key("\"\\\"q\"").form("").send().await.expect(201);
     assert_eq!(look_up(&app, "\"q").await.expect(200).body["key"], "\"q");
-    // What stands for itself in a path need not be escaped.
+    // Characters without a meaning in a path need not be escaped.
     for (path, key) in
         [("a/b", "a/b"), ("a//b/", "a//b/"), ("a+b", "a+b"), ("a%2fb", "a/b"), ("%252F", "%2F")]
     {
@@ -143,7 +143,7 @@ async fn a_malformed_key_is_unknown() {
     for path in ["%00", "a%00b", "%ff%fe", "a%20b", "%0a", "cl%C3%A9", &"k".repeat(256), "%zz%00"] {
         look_up_path(&app, path).expect_error(404, "resource_missing");
     }
-    // The look-up of no key at all is no route.
+    // A look-up without a key has no route.
     app.get("/v1/idempotency_keys/").send().await.expect_error(404, "");
     app.call_as("sk_test_nobody_has_this_key", Method::GET, &path_of("a")).send().await.expect_error(401, "");
 }

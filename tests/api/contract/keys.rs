@@ -1,4 +1,4 @@
-//! The key of a request: what is one, whose it is, and what happens without one.
+//! The key of a request: its syntax, its scope, and what happens without one.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn a_malformed_key_is_refused_with_its_reason_and_the_handler_never_runs()
     }
     assert_eq!(probed(&name), 0);
     assert_eq!(app.database.contents(), before);
-    // The longest key there may be, bare and quoted, is one key.
+    // The longest possible key is the same key bare and quoted.
     call(&[&long[..255]]).expect(200);
     assert!(call(&[&[b"\"".as_slice(), &long[..255], b"\""].concat()]).expect(200).is_replay());
     assert_eq!(probed(&name), 1);
@@ -68,7 +68,7 @@ async fn a_bare_key_and_its_quoted_form_are_one_key_and_case_counts() {
         let second = create(other).await;
         assert!(!first.is_replay() && second.is_replay(), "{one} {other}");
         assert_eq!(first.bytes, second.bytes);
-        // It is echoed as it was sent.
+        // The answer echoes it as it was sent.
         assert_eq!(
             (first.header("Idempotency-Key"), second.header("Idempotency-Key")),
             (Some(one), Some(other))
@@ -132,13 +132,13 @@ async fn where_keys_are_optional_a_request_without_one_runs_in_a_transaction_unr
         assert!(!reply.is_replay());
         assert_eq!((probed(&name), rows()), (attempt, expected));
     }
-    // What fails leaves nothing, and neither does a closure that overlooks a failed statement.
+    // A failed request leaves nothing, and neither does a closure that overlooks a failed statement.
     for (ending, status) in [("error", 400), ("panic", 500), ("swallow", 500)] {
         app.post("/v1/probe").form(&format!("{form}&fail={ending}")).send().await.expect_error(status, "");
         assert_eq!(rows(), 3, "{ending}");
     }
     assert_eq!(app.database.count("idempotency_records"), 0);
-    // A key that is sent works as ever, also one that is none.
+    // A key that is sent has its usual effect, and a malformed one is still refused.
     let key = fresh_key();
     let call = |key: &str, form: &str| app.post("/v1/probe").key(key).form(form).send();
     let first = call(&key, &form).await.expect(200);
@@ -160,7 +160,7 @@ async fn a_route_may_have_a_lifetime_of_its_own() {
     app.state.clock.advance(hour + Duration::from_secs(1));
     assert!(call("/v1/probe").await.expect(200).is_replay());
     assert!(!call("/v1/secret").await.expect(200).is_replay());
-    // A day, and not a second less.
+    // The lifetime is one day, and not a second less.
     app.state.clock.advance(22 * hour + Duration::from_secs(3500));
     assert!(call("/v1/probe").await.expect(200).is_replay());
     app.state.clock.advance(Duration::from_secs(100));

@@ -1,4 +1,4 @@
-//! The official Python SDK, unmodified, just works: what it does is in `tests/sdk`, and this runs it there.
+//! The official Python SDK works unmodified. Its scripts are in `tests/sdk`, and these tests run them.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -33,7 +33,7 @@ async fn the_official_python_sdk_just_works() {
     app.database.assert_clean();
 }
 
-/// What `pay.py` made of its day.
+/// Runs `pay.py`, and returns what it reports.
 async fn pay(command: Command) -> Value {
     let printed = sdk::finish(command).await;
     let report: Value = serde_json::from_str(&printed).expect(&printed);
@@ -42,7 +42,7 @@ async fn pay(command: Command) -> Value {
     report
 }
 
-/// That each of the five requests was done once, whatever the line did.
+/// Checks that each of the five requests was done once, whatever the connection lost.
 #[track_caller]
 fn assert_paid_once(database: &TestDatabase) {
     let counted =

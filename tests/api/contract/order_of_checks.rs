@@ -1,4 +1,4 @@
-//! The order in which a request is judged, what every answer carries, and what each error advises.
+//! The order of checks, the headers of every answer, and the advice of each error.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use reqwest::Method;
 use crate::support::bytes::{Bytes, FORM};
 use crate::support::{CHARGE, Gate, Raw, Reply, TestApp, eventually, fresh_key, probe_routes};
 
-/// A body of which the length alone is too much; as much of it as is sent is no JSON either.
+/// A body whose announced length alone is too large. The part that is sent is no JSON either.
 const TOO_LARGE: &str = "Content-Length: 300000";
 
-/// A request with faults, which are mended one after the other.
+/// A request with several faults, which the test corrects one after the other.
 struct Faulty<'a> {
     line: &'a str,
     credentials: Option<&'a str>,
@@ -71,7 +71,7 @@ async fn a_request_with_many_faults_hears_of_them_in_the_order_of_the_contract()
     request.line = "POST /v1/charges?a=%zz";
     let credentials = request.send(&app).expect_error(401, "");
     assert!(credentials.header("WWW-Authenticate").is_some());
-    // Whether the credentials are right is for the database to say, much later.
+    // The database checks the credentials much later.
     request.credentials = Some("sk_test_nobody_has_this_key");
     request.send(&app).expect_error(400, "idempotency_key_required");
     request.key = Some("\"open");
@@ -126,14 +126,14 @@ async fn checks_that_need_no_database_run_without_one() {
         (400, Faulty { body: "{", ..right }),
     ];
     for (status, case) in cases {
-        // Had it asked the database first, it would be 503.
+        // A check that asked the database first would answer 503.
         case.send(&app).expect(status);
     }
     let begun = Instant::now();
     let reply = right.send(&app).expect_error(503, "");
     assert_eq!(reply.body["error"]["retry"], "same_key");
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
-    // Wrong credentials cannot be told from right ones.
+    // Without a database, wrong credentials look like right ones.
     Faulty { credentials: Some("sk_test_nobody_has_this_key"), ..right }.send(&app).expect_error(503, "");
 }
 
@@ -223,7 +223,7 @@ async fn every_answer_has_a_request_id_forbids_storage_and_echoes_the_headers_th
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), all, "two answers have one id");
-    // What was not sent is not echoed.
+    // A header that was not sent is not echoed.
     let reply = app.call(Method::GET, "/v1/charges").send().await.expect(200);
     assert!(reply.header("Idempotency-Key").is_none() && reply.header("Stripe-Version").is_none());
 }
@@ -240,7 +240,7 @@ async fn acting_for_another_account_is_refused_and_changes_nothing() {
     assert!(!call().send().await.expect(201).is_replay());
 }
 
-/// The table of advice: by status, type and code, what the body and the header say of the key.
+/// The table of advice: status, type and code, and what body and header advise about the key.
 #[track_caller]
 fn assert_advice(reply: &Reply, what: &str) {
     let error = &reply.body["error"];

@@ -1,4 +1,4 @@
-//! Which answers are remembered, what of them is stored, and what a duplicate of a running request gets.
+//! Which answers are remembered, which parts of them are stored, and what a duplicate of a running request gets.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -27,12 +27,12 @@ async fn a_decline_is_committed_and_remembered() {
         assert_eq!(reply.header("Stripe-Should-Retry"), Some("false"));
     }
     assert_eq!(app.database.contents(), after);
-    // What it left is there: the failed charge that the error names, and its event.
+    // The failed charge that the error names is there, and so is its event.
     let charge = first.body["error"]["charge"].as_str().unwrap();
     let charge = app.get(&format!("{CHARGES}/{charge}")).send().await.expect(200);
     assert_eq!(charge.body["status"], "failed");
     assert_eq!(app.database.number("SELECT count(*) AS number FROM events WHERE type = 'charge.failed'"), 1);
-    // With another card the key is reused, so the advice was right.
+    // Another card under the same key is a reused key, so the advice to take a new one was right.
     call(CHARGE).await.expect_error(422, "idempotency_key_reused");
     app.post(CHARGES).key(&fresh_key()).form(CHARGE).send().await.expect(201);
     app.database.assert_clean();
@@ -64,7 +64,7 @@ async fn a_refusal_is_forgotten_and_the_key_works_once_the_cause_is_gone() {
         ("/v1/charges/ch_nope", "description=a".to_owned(), 404, "resource_missing", "fix_request"),
         ("/v1/probe", probe("error"), 400, "", "fix_request"),
         ("/v1/probe", probe("panic"), 500, "", "same_key"),
-        // A statement failed and the closure did not mind: what it did is lost, so its answer must be too.
+        // A statement failed and the closure ignored it. Its effects are lost, so its answer must be lost too.
         ("/v1/probe", probe("swallow"), 500, "", "same_key"),
     ];
     for (path, body, status, code, retry) in cases {
@@ -123,7 +123,7 @@ async fn a_duplicate_of_a_running_request_gets_409_at_once_whatever_its_body() {
     let first = tokio::spawn(call(&key, CHARGE));
     eventually("the first request", || gate.is_waited_for());
     let before = app.database.contents();
-    // The same request, another body, one that is not even right, and another route.
+    // The same request, another body, an invalid body, and another route.
     let duplicates = [
         call(&key, CHARGE).await,
         call(&key, "amount=2000&currency=usd&source=tok_visa").await,
@@ -137,7 +137,7 @@ async fn a_duplicate_of_a_running_request_gets_409_at_once_whatever_its_body() {
         assert_eq!(reply.body["error"]["type"], "invalid_request_error");
         assert_eq!(reply.body["error"]["retry"], "same_key");
     }
-    // Nobody waited for the first, which still runs, and nobody but it has a transaction open.
+    // The first request still runs, no duplicate waited for it, and it alone has an open transaction.
     assert!(!first.is_finished());
     assert_eq!(app.database.contents(), before);
     let open = "SELECT count(*) AS number FROM pg_stat_activity WHERE datname = current_database() \
@@ -257,7 +257,7 @@ async fn a_replay_has_the_headers_of_the_first_answer_and_a_date_of_its_own() {
     replay_names.extend(["idempotent-replayed", "original-request"]);
     replay_names.sort_unstable();
     assert_eq!(names(&replay), replay_names);
-    // There is nowhere to store any other header.
+    // No column could store any other header.
     let columns = "SELECT count(*) AS number FROM information_schema.columns \
                    WHERE table_name = 'idempotency_records' AND is_nullable = 'NO'";
     assert_eq!(app.database.number(columns), 13);
@@ -291,7 +291,7 @@ async fn a_secret_answer_is_sealed_where_it_is_stored() {
         );
         assert_eq!(app.database.number(&sealed), 1, "{path}");
     }
-    // It opens in its own row only.
+    // The sealed body can be opened in its own row only.
     app.database.execute(&format!(
         "UPDATE idempotency_records r SET body = s.body, sealed = true FROM idempotency_records s \
          WHERE s.key = '{key}/v1/secret' AND r.key = '{key}/v1/probe'"
@@ -328,7 +328,7 @@ async fn answers_remembered_under_the_old_secret_are_replayed_while_it_is_rotate
     let replay = call(&after, "/v1/probe", "name=a").await.expect(200);
     assert!(replay.is_replay());
     call(&after, "/v1/secret", "name=a").await.expect_error(500, "");
-    // What is new is made under the new one.
+    // New records are made under the new secret.
     let path = "/v1/secret?";
     let first = call(&rotating, path, "name=a").await.expect(200);
     let replay = call(&after, path, "name=a").await.expect(200);

@@ -12,7 +12,7 @@ type Request<'a> = (&'a str, &'a str, &'a str);
 
 async fn send(app: &TestApp, key: &str, (path, media_type, body): Request<'_>) -> Reply {
     let call = app.call(Method::POST, path).key(key);
-    // Without a type is also a way to send a form.
+    // A body without a type is read as a form.
     let call = if media_type.is_empty() { call } else { call.header("Content-Type", media_type) };
     call.bytes(body).send().await
 }
@@ -51,7 +51,7 @@ async fn requests_of_the_same_meaning_are_the_same_request() {
         (form("metadata[a]=1"), form("metadata%5Ba%5D=1")),
         (form("name=Ada+L"), form("n%61me=%41da%20L&")),
         (form("name"), form("name=")),
-        // A query with nothing in it.
+        // An empty query.
         (form("name=Ada"), ("/v1/customers?", FORM, "name=Ada")),
         (form("name=Ada"), ("/v1/customers?&", FORM, "name=Ada")),
     ];
@@ -73,7 +73,7 @@ async fn requests_that_differ_in_anything_that_counts_are_other_requests() {
     let form = |body| ("/v1/customers", FORM, body);
     let probe = |body| ("/v1/probe", JSON, body);
     let cases: [(Request<'_>, Request<'_>); 20] = [
-        // Types, which are compared before anything is said about them.
+        // Types of values, which count even where the value is invalid.
         (probe(r#"{"name":"a","milliseconds":1}"#), probe(r#"{"name":"a","milliseconds":1.0}"#)),
         (probe(r#"{"name":"a","milliseconds":1}"#), probe(r#"{"name":"a","milliseconds":"1"}"#)),
         (probe(r#"{"name":"a","milliseconds":1}"#), probe(r#"{"name":"a","milliseconds":true}"#)),
@@ -109,7 +109,7 @@ async fn requests_that_differ_in_anything_that_counts_are_other_requests() {
         let before = app.database.contents();
         let second_reply = send(&app, &key, second).await;
         if second.2.starts_with('[') {
-            // What has no members cannot be anybody's parameters, so it is not compared at all.
+            // JSON without members cannot be parameters, so it is refused before any comparison.
             second_reply.expect_error(400, "");
         } else {
             assert_eq!(

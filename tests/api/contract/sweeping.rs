@@ -1,4 +1,4 @@
-//! Forgetting what has expired, out of everyone's way.
+//! The sweeper deletes expired records, and never blocks a request.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn only_what_has_expired_is_swept_in_batches_and_around_what_is_locked() {
     let effects = || app.database.contents().into_iter().filter(|(table, _)| table != "idempotency_records");
     let before: Vec<_> = effects().collect();
 
-    // A request that holds a row is passed by, and not waited for.
+    // The sweeper skips a row that a request holds, and does not wait for it.
     let mut holder = app.database.connect();
     let held = format!("BEGIN; SELECT FROM idempotency_records WHERE key = '{}' FOR UPDATE", keys[0]);
     holder.batch_execute(&held).unwrap();
@@ -40,13 +40,13 @@ async fn only_what_has_expired_is_swept_in_batches_and_around_what_is_locked() {
     assert_eq!(batch(connection, now, 3), Ok(1));
     assert_eq!(batch(connection, now, 3), Ok(0));
 
-    // What is left is the one that lives, which replays; the effects of all are untouched.
+    // Only the live record is left, and it replays. The effects of all requests are untouched.
     let replay = charge(&young).await.expect(201);
     assert!(replay.is_replay() && replay.bytes == of_the_young.bytes);
     assert_eq!(effects().collect::<Vec<_>>(), before);
     assert_eq!(app.database.count("idempotency_records"), 1);
     app.database.assert_clean();
-    // A swept key runs again, like one that has expired and was not swept.
+    // A swept key runs again, like a key that has expired and was not swept.
     for key in &keys {
         assert!(!charge(key).await.expect(201).is_replay());
         assert!(charge(key).await.expect(201).is_replay());
@@ -120,7 +120,8 @@ async fn the_sweeper_cancels_deliveries_to_deleted_and_disabled_endpoints_and_no
         app.database.text(&format!("{status}'{endpoint}'"))
     };
     assert_eq!(of(&deleted), "pending");
-    // As if both had committed just after the event saw them: over the API, deleting cancels what is pending.
+    // This is what remains if both changes commit just after the event read the endpoints. A change by the API alone
+    // would have canceled the pending deliveries itself.
     app.database.execute(&format!("UPDATE webhook_endpoints SET deleted_at = now() WHERE id = '{deleted}'"));
     app.database.execute(&format!("UPDATE webhook_endpoints SET disabled = true WHERE id = '{disabled}'"));
     sweep(&app.state).await.expect("the sweeper works");

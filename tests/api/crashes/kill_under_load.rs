@@ -1,6 +1,5 @@
-//! kill -9 in the middle of load, of the server and of PostgreSQL, with clients that try again as SDKs do: with the same
-//! key, for as long as they have no answer. Afterwards the books balance, each key has one charge, and each answer that
-//! was ever given is given again.
+//! kill -9 under load, of the server and of PostgreSQL. The clients retry as SDKs do, with the same key until they have
+//! an answer. Afterwards the books balance, each key has one charge, and each answer is replayed byte for byte.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,13 +21,13 @@ const CLIENTS: usize = 8;
 /// How long a client keeps trying before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Clients that charge, as fast as they can, until they are told to stop.
+/// Clients that charge as fast as they can until the test stops them.
 struct Load {
     address: Mutex<SocketAddr>,
     api_key: String,
     client: reqwest::Client,
     stop: AtomicBool,
-    /// The answers that said it is done, by key.
+    /// The answers of success, by key.
     done: Mutex<BTreeMap<String, Reply>>,
     retries: Mutex<usize>,
 }
@@ -66,7 +65,7 @@ impl Load {
         call.form(CHARGE)
     }
 
-    /// What SDKs do: the same key again after a broken connection, a conflict and a fault of the server.
+    /// Retries with the same key after a broken connection, a conflict and a fault of the server, as SDKs do.
     async fn charge_until_answered(&self, key: &str) -> Reply {
         let begun = Instant::now();
         loop {
@@ -87,7 +86,7 @@ impl Load {
         self.done.lock().unwrap().len()
     }
 
-    /// Waits until so many more are done, in real load and not at its edge.
+    /// Waits until `count` more requests are done, so that the kill comes in the middle of the load.
     async fn go_on_for(self: &Arc<Self>, count: usize) {
         let load = Arc::clone(self);
         let goal = self.answered() + count;
@@ -110,7 +109,7 @@ impl Load {
             assert!(again.is_replay());
             assert_eq!(again.bytes, first.bytes, "{key}");
         }
-        assert!(*self.retries.lock().unwrap() > 0, "nobody noticed anything: there was no storm");
+        assert!(*self.retries.lock().unwrap() > 0, "nobody noticed anything: the run was too quiet");
     }
 
     async fn end(&self, clients: Vec<tokio::task::JoinHandle<()>>) {
@@ -173,7 +172,7 @@ async fn while_postgresql_is_stopped_every_request_is_503_in_time_and_afterwards
     for warm in [true, false] {
         let app = TestApp::with(|builder| builder.database = Some(Arc::clone(&database)));
         if warm {
-            // Connections lie in the pool, and will be found dead.
+            // The pool has connections, which will turn out to be dead.
             charges_at_once(&app, 8).await.into_iter().for_each(|(reply, _)| drop(reply.expect(201)));
         }
         cluster.stop();
@@ -250,11 +249,11 @@ async fn a_frozen_postgresql_is_503_in_bounded_time_and_after_the_thaw_the_retry
     app.database.assert_clean();
 }
 
-/// Server processes that stand still; they go on when this is dropped.
+/// Server processes that are stopped. Dropping this value lets them run again.
 struct Frozen(Vec<i32>);
 
 impl Frozen {
-    /// Freezes whoever serves the pool of the test's server.
+    /// Stops the server processes of the pool of the test's server.
     fn all_of(database: &TestDatabase) -> Self {
         let pids = "SELECT string_agg(pid::text, ' ') AS text FROM pg_stat_activity \
                     WHERE datname = current_database() AND pid <> pg_backend_pid()";

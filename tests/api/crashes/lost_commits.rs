@@ -8,7 +8,7 @@ use crate::support::{CHARGE, Cut, Proxy, TestApp, TestDatabase, fresh_key};
 
 #[tokio::test]
 async fn a_commit_whose_connection_is_cut_answers_503_and_the_retry_finds_the_outcome() {
-    // The server process of the connection is ended right before its COMMIT is sent.
+    // The server process of the connection is terminated right before its COMMIT is sent.
     let database = Arc::new(TestDatabase::new());
     let cut_next = Arc::new(Mutex::new(false));
     let faults = {

@@ -19,7 +19,7 @@ async fn a_client_that_resets_the_connection_changes_nothing_and_its_retry_repla
     eventually("the job", || probed(&name) == 1);
     reset(connection);
     eventually("the commit", || app.database.count("idempotency_records") == 1);
-    // Nobody was there to be answered, and it is counted all the same.
+    // No client was left to answer, and the request is counted all the same.
     let figures = String::from_utf8(app.get("/metrics").send().await.bytes).unwrap();
     assert!(figures.contains("oncepay_idempotency_total{outcome=\"executed\"} 1"), "{figures}");
     let retry = app.post("/v1/probe").key(&key).form(&body).send().await.expect(200);
@@ -27,7 +27,7 @@ async fn a_client_that_resets_the_connection_changes_nothing_and_its_retry_repla
     assert_eq!(probed(&name), 1);
 }
 
-/// Closes with RST: what was sent and not yet read is thrown away.
+/// Closes with RST, which discards the bytes that were sent and not yet read.
 fn reset(connection: Raw) {
     use std::os::fd::AsRawFd;
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };

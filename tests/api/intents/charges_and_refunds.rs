@@ -44,7 +44,7 @@ async fn an_intent_can_be_refunded_by_its_id_in_parts_and_never_beyond_its_amoun
     let both = app.submit("/v1/refunds", &format!("{by_intent}&charge={charge}")).await.expect(400);
     assert_eq!(both.param(), "charge");
     assert_eq!(app.database.dump(), before);
-    // By the charge it is a refund of the intent too.
+    // A refund by the charge is a refund of the intent too.
     let second = app.submit("/v1/refunds", &format!("charge={charge}&amount=100")).await.expect(201);
     assert_eq!(second.body["payment_intent"], intent["id"]);
     let rest = app.submit("/v1/refunds", &by_intent).await.expect(201);
@@ -59,7 +59,7 @@ async fn an_intent_can_be_refunded_by_its_id_in_parts_and_never_beyond_its_amoun
     assert_eq!(charges["data"].as_array().unwrap().iter().map(id).collect::<Vec<_>>(), [charge]);
     assert_eq!(charges["data"][0]["amount_refunded"], 1000);
     assert_eq!(charges["data"][0]["refunded"], true);
-    // The intent itself has received what it received.
+    // A refund does not lower the amount that the intent has received.
     assert_eq!(app.intent_now(&intent).await, intent);
     app.database.assert_clean();
 }

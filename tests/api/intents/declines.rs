@@ -81,7 +81,7 @@ async fn a_decline_persists_is_replayed_byte_for_byte_and_another_card_may_follo
         let statuses: Vec<&Value> =
             charges["data"].as_array().unwrap().iter().map(|charge| &charge["status"]).collect();
         assert_eq!(statuses, ["succeeded", "failed"]);
-        // The replay still tells what happened then.
+        // The replay still shows the decline.
         assert_eq!(app.post(&path).key(&key).form(&form).send().await.bytes, declined.bytes);
     }
     app.database.assert_clean();
@@ -143,7 +143,7 @@ async fn a_card_that_was_declined_stays_with_its_customer_and_an_expanded_answer
     assert_eq!(intent["latest_charge"]["status"], "failed");
     assert_eq!(intent["customer"]["id"], *customer);
     assert_eq!(app.read(&format!("/v1/payment_methods/{kept}")).await["customer"], *customer);
-    // A card that is no card is refused before there is an intent.
+    // An invalid card is refused before there is an intent.
     let before = app.database.dump();
     let card = "payment_method_data[card][number]=4242424242424241&payment_method_data[card][exp_month]=1&payment_method_data[card][exp_year]=2040";
     let refused = app

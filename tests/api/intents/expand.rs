@@ -6,7 +6,7 @@ use crate::support::intents::{PAYMENT_INTENT, PAYMENT_METHOD, PRICE, path_of};
 use crate::support::shapes::{BALANCE_TRANSACTION, CHARGE, CUSTOMER, assert_shape};
 use crate::support::{TestApp, fresh_key};
 
-/// What stands at a path of properties, as in `latest_charge.balance_transaction`.
+/// The value at a path of properties, such as `latest_charge.balance_transaction`.
 fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(object, |object, property| &object[property])
 }
@@ -48,7 +48,7 @@ async fn every_reference_of_an_intent_its_charge_and_its_refund_can_be_expanded_
         let expanded = app.read(&format!("{path}?expand[]={property}")).await;
         let object = at(&expanded, property);
         assert_shape(object, shape);
-        // It is the very object that stands at its id.
+        // The expanded object is the one that its id retrieves.
         let plain = app.read(path).await;
         let first = property.split('.').next().unwrap();
         assert!(plain[first].is_string() || first == "invoice_settings", "{path} {property}");

@@ -1,4 +1,4 @@
-//! What may be said of an intent and what may not: each refusal names its parameter and writes nothing.
+//! The parameters of an intent: each refusal names its parameter and writes nothing.
 
 use serde_json::json;
 
@@ -43,7 +43,7 @@ async fn invalid_parameters_are_refused_by_name_when_an_intent_is_made() {
         ("automatic_payment_methods[enabled]=true&payment_method_types[]=card", "", "payment_method_types"),
         (&*format!("{visa}&payment_method_data[card][token]=tok_visa"), "", "payment_method_data"),
         ("confirm=true", "payment_intent_unexpected_state", ""),
-        // What this service has not.
+        // Features that this service does not have.
         ("payment_method_types[]=klarna", "", "payment_method_types"),
         ("payment_method_types[]=card&payment_method_types[]=klarna", "", "payment_method_types"),
         ("allowed_payment_method_types[]=paypal", "", "allowed_payment_method_types"),
@@ -76,7 +76,7 @@ async fn invalid_parameters_are_refused_by_name_when_an_intent_is_made() {
         ("nope=1", "parameter_unknown", "nope"),
         ("amount_to_confirm=1000", "parameter_unknown", "amount_to_confirm"),
         ("expand[]=nope", "", "expand[0]"),
-        // Values that will not do.
+        // Invalid values.
         ("confirm=yes", "", "confirm"),
         ("confirm=true&off_session=maybe", "", "off_session"),
         ("capture_method=later", "", "capture_method"),
@@ -236,7 +236,7 @@ async fn a_method_of_another_customer_is_refused_wherever_it_is_named() {
         (format!("{}/confirm", path_of(&anonymous)), format!("payment_method={of_ada}")),
         (path_of(&adas), format!("payment_method={of_grace}")),
         (format!("{}/confirm", path_of(&adas)), format!("payment_method={of_grace}")),
-        // The method stays, and is not the new customer's.
+        // The method on the intent is attached to the old customer, so the intent cannot change to another one.
         (path_of(&adas), format!("customer={grace}")),
     ] {
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Calls that race each other for one intent or one payment method: one history, and a reason for whoever lost.
+//! Calls that race each other for one intent or one payment method: the result has one legal history, and each loser
+//! gets a reason.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::support::intents::{PRICE, path_of};
 use crate::support::{Gate, Random, Reply, TestApp, eventually, fresh_key};
 
-/// A loser gets a reason, and no fault of ours.
+/// Checks that the answer is a success or an error with a reason, and no fault of the server.
 #[track_caller]
 fn assert_clear(reply: &Reply) {
     match reply.status {
@@ -95,7 +96,7 @@ async fn a_hundred_payments_of_one_customer_at_once_all_succeed() {
             let key = fresh_key();
             for _ in 0..100 {
                 let reply = app.post("/v1/payment_intents").key(&key).form(&form).send().await;
-                // A machine that is too slow for a hundred at once may say so; no payment waits for another.
+                // A machine that is too slow for a hundred at once may answer 503. No payment waits for another.
                 if reply.status != 503 {
                     return reply;
                 }
@@ -139,7 +140,7 @@ async fn a_method_that_is_detached_while_it_pays_pays_before_or_is_refused() {
     app.database.assert_clean();
 }
 
-/// The ways in which a customer can come to a payment method.
+/// The requests that attach a payment method to a customer.
 fn ways(method: &str, customer: &str) -> [(String, String); 3] {
     [
         (format!("/v1/payment_methods/{method}/attach"), format!("customer={customer}")),
@@ -163,12 +164,12 @@ async fn one_of_several_customers_who_attach_one_method_at_once_gets_it() {
         let before = (app.database.count("customers"), app.database.count("payment_intents"));
         let replies = join_all(all.iter().map(|(path, form)| app.submit(path, form))).await;
         replies.iter().for_each(assert_clear);
-        // One customer may come by two ways; nobody else gets it.
-        let kept_by = app.read(&format!("/v1/payment_methods/{method}")).await["customer"].clone();
+        // Two requests may attach it to the same customer; nobody else gets it.
+        let attached_to = app.read(&format!("/v1/payment_methods/{method}")).await["customer"].clone();
         for reply in replies.iter().filter(|reply| reply.status < 300) {
             let owner =
                 if reply.body["object"] == "customer" { &reply.body["id"] } else { &reply.body["customer"] };
-            assert_eq!(*owner, kept_by, "{}", reply.body);
+            assert_eq!(*owner, attached_to, "{}", reply.body);
         }
         let attached = app.database.number(&format!(
             "SELECT count(*) AS number FROM events WHERE type = 'payment_method.attached' AND payload -> 'data' -> 'object' ->> 'id' = '{method}'"

@@ -1,4 +1,4 @@
-//! Intents against a small model of them, driven by chance: after each call both say the same.
+//! Random calls on intents and on a small model of them: after each call both are in the same state.
 
 use serde_json::{Value, json};
 
@@ -10,11 +10,11 @@ use crate::support::{Random, TestApp};
 enum Card {
     Good,
     Bad,
-    /// Its holder must confirm.
+    /// It requires authentication.
     Asking,
 }
 
-/// An intent, as simply as its rules can be said.
+/// The model of an intent, which has the rules in their simplest form.
 #[derive(Debug, Clone, PartialEq)]
 struct Model {
     amount: i64,
@@ -29,12 +29,12 @@ enum Stage {
     Open,
     Asked,
     Held,
-    /// What was captured of the amount, and what of that was refunded.
+    /// The captured part of the amount, and the refunded part of that.
     Paid {
         captured: i64,
         refunded: i64,
     },
-    /// Whether a hold was let go.
+    /// Whether a hold was released.
     Canceled {
         was_held: bool,
     },
@@ -63,7 +63,7 @@ impl Card {
 }
 
 impl Model {
-    /// The status of the answer to a call; the model changes as the intent should.
+    /// Changes the model as a call should change the intent, and returns the status of the expected answer.
     fn call(&mut self, call: Call) -> u16 {
         let is_open = matches!(self.stage, Stage::Open | Stage::Asked);
         match call {
@@ -142,8 +142,8 @@ impl Model {
         json!([status, self.amount, capturable, received, self.has_failed])
     }
 
-    /// What the charge shows as refunded, with what was let go.
-    fn let_go(&self) -> Option<i64> {
+    /// The refunded amount that the charge shows, with the released part of a hold.
+    fn amount_refunded(&self) -> Option<i64> {
         match self.stage {
             Stage::Held => Some(0),
             Stage::Paid { captured, refunded } => Some(self.amount - captured + refunded),
@@ -223,10 +223,10 @@ async fn random_calls_leave_an_intent_in_the_state_of_its_model() {
             ]);
             assert_eq!(shown, model.shown(), "{history:?}");
             reached.insert(now["status"].to_string());
-            if let Some(let_go) = model.let_go() {
+            if let Some(amount_refunded) = model.amount_refunded() {
                 let charge =
                     app.read(&format!("/v1/charges/{}", now["latest_charge"].as_str().unwrap())).await;
-                assert_eq!(charge["amount_refunded"], let_go, "{history:?}");
+                assert_eq!(charge["amount_refunded"], amount_refunded, "{history:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What intents cost: round trips, and the statements of a list.
+//! The cost of intents: round trips, and the statements of a list.
 
 use crate::support::Proxy;
 use crate::support::intents::PRICE;
@@ -66,7 +66,7 @@ async fn a_list_of_a_hundred_with_two_expansions_takes_four_statements_at_most()
         app.read(&path).await;
         proxy.take();
         let list = app.read(&path).await;
-        // The account, BEGIN and ROLLBACK come to it.
+        // The statements for the account, BEGIN and ROLLBACK are added to these.
         let statements = proxy.take().statements.len() - 3;
         let rows = list["data"].as_array().unwrap();
         assert_eq!(rows.len(), 100);

@@ -1,11 +1,11 @@
-//! The table of states and calls, each pair through the API.
+//! The table of states and calls. Each pair is tried through the API.
 
 use serde_json::Value;
 
 use crate::support::TestApp;
 use crate::support::intents::{STATUSES, path_of};
 
-/// A call, and the status that it leads to from each of [`STATUSES`]; the empty text where it is refused.
+/// A call, and the status that it leads to from each of [`STATUSES`]. The text is empty where the call is refused.
 struct Row {
     call: &'static str,
     form: &'static str,
@@ -22,7 +22,7 @@ const NO: &str = "";
 const TABLE: [Row; 12] = [
     Row { call: "", form: "description=x", leads_to: [METHOD, CONFIRMATION, ACTION, CAPTURE, DONE, NO] },
     Row { call: "", form: "metadata[a]=1", leads_to: [METHOD, CONFIRMATION, ACTION, CAPTURE, DONE, NO] },
-    // A new price is to be confirmed anew.
+    // A new price needs a new confirmation.
     Row { call: "", form: "amount=2000", leads_to: [METHOD, CONFIRMATION, CONFIRMATION, NO, NO, NO] },
     Row { call: "", form: "currency=eur", leads_to: [METHOD, CONFIRMATION, CONFIRMATION, NO, NO, NO] },
     Row {
@@ -108,7 +108,7 @@ async fn a_card_that_requires_authentication_waits_with_a_page_to_go_to() {
         assert_eq!(action["redirect_to_url"]["return_url"], "https://a.b/c");
         let url = action["redirect_to_url"]["url"].as_str().unwrap();
         assert!(url.starts_with(&format!("http://{}/", app.address)), "{url}");
-        // Another price, another method and an end each take the page away.
+        // A new price, a new method and a cancellation each remove the page.
         let canceled = app.submit(&format!("{}/cancel", path_of(intent)), "").await.expect(200).body;
         assert_eq!(canceled["next_action"], Value::Null);
     }

@@ -1,4 +1,5 @@
-//! Webhooks in: the sender's id is the key, its signature stands for an API key, and the second delivery changes nothing.
+//! Notifications of the card network: the sender's id is the key, its signature takes the place of an API key, and the
+//! second delivery changes nothing.
 
 use std::time::Duration;
 
@@ -43,12 +44,12 @@ async fn only_a_notification_that_the_network_signed_just_now_is_taken() {
         let reply = app.notify_with(&notification, wrong).await;
         assert_eq!((reply.status, reply.code()), (400, "signature_invalid"), "{why}: {reply:?}");
     }
-    // Neither an API key nor an idempotency key stands for a signature.
+    // Neither an API key nor an idempotency key replaces a signature.
     let unsigned = app.post(NOTIFICATIONS).key(&fresh_key()).body("application/json", notification.clone());
     unsigned.send().await.expect_error(400, "signature_invalid");
     assert_eq!(app.database.contents(), before);
 
-    // The right one needs neither, at the edge of the tolerance too.
+    // The right signature needs neither of them, also at the edge of the tolerance.
     let reply = app.notify_with(&notification, &signed(&app, &notification, -298)).await.expect(200);
     assert_eq!(reply.body, json!({ "object": "provider_notification", "received": true }));
     assert!(!reply.is_replay());
@@ -78,7 +79,7 @@ async fn the_same_notification_sent_twice_is_applied_once_and_answered_twice() {
         assert_eq!(again.header("Content-Type"), first.header("Content-Type"));
         assert_eq!(app.database.contents(), after);
     }
-    // White space and the order of members are no other notification; anything else is.
+    // Another order of members or other white space is the same notification; any other change makes another one.
     let body = serde_json::to_string_pretty(&notification).unwrap();
     assert!(app.notify_with(&body, &signed(&app, &body, 0)).await.expect(200).is_replay());
     for (name, value) in [("type", json!("dispute.closed")), ("created", json!(2)), ("more", json!(1))] {
@@ -88,7 +89,7 @@ async fn the_same_notification_sent_twice_is_applied_once_and_answered_twice() {
     }
     assert_eq!(app.database.contents(), after);
 
-    // After four days it is forgotten, and what it says is not applied a second time all the same.
+    // The record expires after four days. Even then the notification is not applied a second time.
     app.state.clock.advance(Duration::from_secs(2 * 3600));
     let late = app.notify(&notification).await.expect(200);
     assert!(!late.is_replay() && late.bytes == first.bytes, "{late:?}");
@@ -131,7 +132,7 @@ async fn fifty_copies_of_a_notification_at_once_on_two_instances_are_applied_onc
         assert!(second.notify(&notification).await.expect(200).is_replay());
         assert_eq!(first.database.count("idempotency_records"), rows + 1);
     }
-    // One opened; one closed that was never said to be open; one failed refund.
+    // One dispute was opened, one was closed without an opening, and one refund failed.
     assert_eq!(first.database.count("balance_transactions WHERE kind = 'dispute'"), 2);
     assert_eq!(first.database.count("balance_transactions WHERE kind = 'dispute_reversal'"), 1);
     assert_eq!(first.database.count("balance_transactions WHERE kind = 'refund_failure'"), 1);
@@ -151,17 +152,17 @@ async fn keys_of_the_api_and_ids_of_the_network_never_meet() {
     assert!(!by_key().send().await.expect(201).is_replay());
     assert!(by_key().send().await.expect(201).is_replay());
     assert!(app.notify(&notification).await.expect(200).is_replay());
-    // The other way round, and the header of the API is nothing to the network.
+    // The same holds the other way round, and a notification ignores the header of the API.
     app.post("/v1/customers").key("evt_218").form("name=Ada").send().await.expect(201);
     notification["id"] = "evt_218".into();
     let body = notification.to_string();
     let call = app.post(NOTIFICATIONS).key("evt_217").header(HEADER, &signed(&app, &body, 0));
     assert!(!call.body("application/json", body).send().await.expect(200).is_replay());
-    // No event of the network says that a caller had sent a key.
+    // The events of a notification show no idempotency key.
     let events = app.read("/v1/events?type=charge.dispute.created").await;
     assert_eq!(events["data"][0]["request"]["idempotency_key"], json!(null));
     assert!(events["data"][0]["request"]["id"].is_string());
-    // Nor do two accounts meet.
+    // Another account does not share the key either.
     let other = app.database.other_account();
     let to_the_other = app.call_as(&other, reqwest::Method::POST, "/v1/customers").key("evt_217");
     assert!(!to_the_other.form("name=Ada").send().await.expect(201).is_replay());
@@ -223,7 +224,7 @@ async fn a_notification_that_cannot_be_read_or_applied_is_refused_and_writes_not
         assert_eq!(reply.param(), param, "{notification}: {}", reply.body);
     }
     assert_eq!(app.database.contents(), before);
-    // What another account has is unknown here.
+    // An object of another account is unknown here.
     let other = app.database.other_account();
     let theirs = app.call_as(&other, reqwest::Method::POST, "/v1/charges").key(&fresh_key());
     let theirs = theirs.form(CHARGE).send().await.expect(201);
@@ -239,7 +240,7 @@ async fn a_notification_that_came_too_early_is_forgotten_and_applied_when_it_com
         app.submit("/v1/charges", "amount=1000&currency=usd&source=tok_pendingRefund").await.expect(201);
     let refund =
         app.submit("/v1/refunds", &format!("charge={}", charge.id())).await.expect(201).id().to_owned();
-    // As long as the refund is not there: it is taken out, and put back.
+    // The test hides the refund, and restores it afterwards.
     app.database.execute("CREATE TABLE kept AS TABLE refunds");
     app.database.execute(
         "ALTER TABLE balance_transactions DROP CONSTRAINT balance_transactions_account_id_refund_id_fkey",

@@ -1,5 +1,5 @@
-//! Chance at the notification of the network: refunds and disputes succeed, fail, open and close in any order, twice and more, on
-//! two instances, while the account refunds, captures, defends itself and gives up. The books balance, whoever is first.
+//! Random notifications: refunds and disputes succeed, fail, open and close in any order, twice and more, on two
+//! instances, while the account refunds, captures, submits evidence and accepts. The books balance, whoever is first.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -14,14 +14,14 @@ const TASKS: usize = 8;
 const CALLS: usize = 35;
 const CHARGES: usize = 6;
 
-/// What all tasks know.
+/// The state that all tasks share.
 #[derive(Default)]
 struct World {
     /// Each charge with the one dispute that it may have.
     charges: Vec<(String, String)>,
     refunds: Mutex<Vec<String>>,
     sent: Mutex<Vec<Value>>,
-    /// What was taken of the notification, by its text.
+    /// The answers to the notifications that were taken, by the text of the notification.
     taken: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
@@ -51,7 +51,7 @@ async fn notifications_in_any_order_and_at_once_with_requests_leave_the_books_in
     });
     join_all(tasks).await;
     apps[0].database.assert_clean();
-    // Everything that was taken is taken again, on the other instance, and changes nothing.
+    // The other instance replays every notification that was taken, and changes nothing.
     let before = apps[0].database.contents();
     let taken = world.taken.lock().unwrap().clone();
     for (notification, bytes) in &taken {
@@ -62,7 +62,7 @@ async fn notifications_in_any_order_and_at_once_with_requests_leave_the_books_in
     assert_states_add_up(&apps[0], &world).await;
 }
 
-/// The network tells something new, or something that it has told before.
+/// Sends a new notification, or one that was sent before.
 async fn notify_at_random(app: &TestApp, world: &World, random: &mut Random) {
     let sent = world.sent.lock().unwrap().clone();
     let notification = if !sent.is_empty() && random.once_in(3) {
@@ -78,7 +78,7 @@ async fn notify_at_random(app: &TestApp, world: &World, random: &mut Random) {
             let first = world.taken.lock().unwrap().insert(notification.to_string(), reply.bytes.clone());
             assert!(first.is_none_or(|first| first == reply.bytes));
         }
-        // What is not captured cannot be disputed.
+        // A charge that is not captured cannot be disputed.
         (400, _) => assert_eq!(reply.param(), "data[charge]", "{notification}: {}", reply.body),
         (409, "idempotency_key_in_use" | "lock_timeout") | (503, _) => {}
         _ => panic!("{notification}: {reply:?}"),
@@ -103,7 +103,7 @@ fn new_notification(app: &TestApp, world: &World, random: &mut Random) -> Value 
     }
 }
 
-/// The account does something.
+/// Sends a random request of the account.
 async fn request_at_random(app: &TestApp, world: &World, random: &mut Random) {
     let (charge, dispute) = random.pick(&world.charges);
     let amount = 50 + random.below(500);
@@ -123,7 +123,7 @@ async fn request_at_random(app: &TestApp, world: &World, random: &mut Random) {
     }
 }
 
-/// The balance, from what the API shows of charges, refunds and disputes alone.
+/// Checks the balance against the charges, refunds and disputes that the API shows.
 async fn assert_states_add_up(app: &TestApp, world: &World) {
     let mut expected = 0;
     let (mut failed, mut closed) = (0, 0);
@@ -150,5 +150,5 @@ async fn assert_states_add_up(app: &TestApp, world: &World) {
         closed += i32::from(["won", "lost", "warning_closed"].contains(&status));
     }
     assert_eq!(app.usd().await, expected);
-    assert!(failed > 0 && closed > 0, "{failed} failed, {closed} closed: there was no storm");
+    assert!(failed > 0 && closed > 0, "{failed} failed, {closed} closed: the run was too quiet");
 }

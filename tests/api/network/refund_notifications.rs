@@ -1,4 +1,4 @@
-//! What the network says of a refund later: that it has arrived, or that it has failed and the money is here again.
+//! Notifications about a refund: it has arrived, or it has failed and its money is back.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::shapes::{BALANCE_TRANSACTION, REFUND, assert_shape};
 use crate::support::{TestApp, fresh_key};
 
-/// A charge of 10.00 with this card and a refund of a part of it: both ids.
+/// Makes a charge of 10.00 with this card and a refund of a part of it, and returns both ids.
 async fn refunded(app: &TestApp, card: &str, amount: i64) -> (String, String) {
     let charge = app.submit("/v1/charges", &format!("amount=1000&currency=usd&source=tok_{card}")).await;
     let charge = charge.expect(201).id().to_owned();
@@ -32,7 +32,7 @@ async fn a_pending_refund_succeeds_when_the_network_says_so() {
     assert_eq!(app.event_types().await[events.len()..], ["refund.updated"]);
     assert_eq!(app.read("/v1/events?limit=1").await["data"][0]["data"]["object"], expected);
     assert_eq!(app.read(&format!("/v1/charges/{charge}")).await["amount_refunded"], 400);
-    // Said again under another id, it changes nothing.
+    // The same statement under another id changes nothing.
     let after = app.database.contents();
     app.send_notification("refund.succeeded", json!({ "refund": refund })).await;
     let changed = app.database.contents().into_iter().filter(|row| after[&row.0] != row.1);

@@ -1,4 +1,5 @@
-//! The simulated network by itself: it thinks, and then tells this service what a real one would, politely or not.
+//! The simulated network: it waits a moment, and then sends the notifications that a real one would, also twice or in
+//! the wrong order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,17 +20,17 @@ struct Network {
 }
 
 impl Network {
-    /// Sends to `url` what the database of `app` has to tell.
+    /// Sends the notifications in the database of `app` to `url`.
     fn start(app: &TestApp, url: String, manners: Manners) -> Self {
         let app = app.network(url, manners);
         let state = Arc::clone(&app.state);
-        // It has thought for long enough about all that is there.
+        // All notifications that are there are due.
         state.clock.advance(Duration::from_secs(2));
         let task = tokio::spawn(async move { run(state).await.expect("the network runs") });
         Self { app, task }
     }
 
-    /// Waits until there is nothing left to tell. The clock goes fast meanwhile, so that nobody waits for a pause.
+    /// Waits until every notification is sent. The clock runs fast meanwhile, so that the test waits for no pause.
     async fn has_sent_all(&self) {
         let left = "SELECT count(*) AS number FROM network_notifications WHERE delivered_at IS NULL";
         let (database, state) = (Arc::clone(&self.app.database), Arc::clone(&self.app.state));
@@ -47,10 +48,10 @@ impl Drop for Network {
     }
 }
 
-/// The ways in which a charge comes about.
+/// The ways to make a charge.
 const WAYS: [&str; 3] = ["at once", "by capture", "by intent"];
 
-/// A charge of 10.00 with this card.
+/// Makes a charge of 10.00 with this card, and returns its id.
 async fn charged(app: &TestApp, way: &str, card: &str) -> String {
     let money = "amount=1000&currency=usd";
     match way {
@@ -60,7 +61,7 @@ async fn charged(app: &TestApp, way: &str, card: &str) -> String {
         "by capture" => {
             let hold = app.submit("/v1/charges", &format!("{money}&source=tok_{card}&capture=false")).await;
             let hold = hold.expect(201).id().to_owned();
-            // A hold has moved no money, so there is nothing to say of it.
+            // A hold has moved no money, so it has no notification.
             app.submit(&format!("/v1/charges/{hold}/capture"), "").await.expect(200);
             hold
         }
@@ -124,7 +125,7 @@ async fn each_card_gets_its_notifications_however_it_was_charged_and_in_every_de
         let metrics = String::from_utf8(metrics).unwrap();
         assert!(metrics.contains(&format!("{{outcome=\"replayed\"}} {replays}\n")), "{manners:?}: {metrics}");
 
-        // Evidence is judged by the same way.
+        // The decision about evidence arrives in the same way.
         for (number, text, status) in [
             (0, "winning_evidence", "won"),
             (2, "losing_evidence", "lost"),
@@ -173,7 +174,7 @@ async fn the_delivery_mode_decides_how_often_and_in_which_order_notifications_ar
 async fn a_lost_notification_is_sent_again() {
     let app = TestApp::spawn();
     let journal = Journal::default();
-    // The server is away; then it answers, and that is lost; then all is well.
+    // The request is lost twice, then the answer once, and then nothing.
     let proxy = LossyProxy::start(app.address, &journal, |time| match time {
         1 | 2 => Fate::RequestLost,
         3 => Fate::AnswerLost,
@@ -215,7 +216,7 @@ async fn a_refused_notification_is_sent_again_until_it_is_taken() {
     assert_eq!(app.database.count("network_notifications WHERE delivered_at IS NULL"), 1);
     let network = Network::start(&app, app.notifications_url(), Manners::Good);
     network.app.state.clock.advance(Duration::from_secs(3600));
-    // The signature is of the network's time, which this server has to share.
+    // The signature contains the time of the network, which this server has to share.
     app.state.clock.advance(Duration::from_secs(3600));
     network.has_sent_all().await;
     assert_eq!(app.database.count("disputes"), 1);
@@ -236,13 +237,13 @@ async fn two_networks_on_one_database_send_each_notification_once() {
     let all_sent = move || database.count("network_notifications WHERE delivered_at IS NULL") == 0;
     tokio::task::spawn_blocking(|| eventually("the last notification", all_sent)).await.unwrap();
     assert_eq!(app.database.count("disputes"), 40);
-    // Once, but for what took longer than the first pause on a slow machine: then it is a replay.
+    // On a slow machine an answer may take longer than the first pause. The repetition is then a replay.
     let journal = journal.lock().unwrap();
     assert_eq!(journal.iter().filter(|passage| !passage.is_replay).count(), 40, "{journal:?}");
     app.database.assert_clean();
 }
 
-/// Charges and refunds that the network has something to say of, until told to stop.
+/// Makes charges and refunds that cause notifications, until `stop` is set.
 async fn customers(address: Arc<Mutex<std::net::SocketAddr>>, api_key: String, stop: Arc<AtomicBool>) {
     let client = http().timeout(Duration::from_secs(30)).build().unwrap();
     let mut random = Random::new(1);

@@ -1,4 +1,4 @@
-//! Amounts and currencies: what can be charged, and what an amount is not.
+//! Amounts and currencies: minimum and maximum, minor units, and what is no amount.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ const MINIMUMS: [(&str, i64); 28] = [
     ("czk", 1500),
     ("huf", 17_500),
     ("thb", 1000),
-    // Without a minimum of their own: one of the unit, or what cards can settle of it.
+    // Currencies without a minimum of their own have one minor unit, or the least that cards can settle.
     ("krw", 1),
     ("clp", 1),
     ("zmw", 1),

@@ -1,4 +1,4 @@
-//! Payment methods that a customer keeps: given, refused, taken back, and used by default.
+//! Payment methods of a customer: attached, refused, detached, and used by default.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ async fn a_method_is_attached_to_one_customer_once() {
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["type"], "payment_method.attached");
     assert_eq!(events[0]["data"]["object"], first.body);
-    // Again to the same is no change, and so no event.
+    // A second attachment to the same customer is no change, so it writes no event.
     let again = app.submit(&attach, &format!("customer={ada}")).await.expect(200);
     assert_eq!(again.body, first.body);
     assert!(app.events_of(&again).await.is_empty());
@@ -165,7 +165,7 @@ async fn a_default_method_must_be_attached_to_its_customer() {
     assert_eq!(app.database.dump(), before);
     let unset = app.submit(&of_ada, &default("")).await.expect(200).body;
     assert_eq!(unset["invoice_settings"]["default_payment_method"], Value::Null);
-    // At birth, the method that comes along can be the default.
+    // The method of a new customer can be its default at once.
     let loose = app.method("visa").await;
     let form = format!("payment_method={loose}&{}", default(&loose));
     let born = app.submit("/v1/customers", &form).await.expect(201);

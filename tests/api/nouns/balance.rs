@@ -1,4 +1,4 @@
-//! The balance, and the ledger that it is the sum of.
+//! The balance, and the ledger whose sum it is.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Charges: made, held and captured, changed. Their declines are in `declines.rs`.
+//! Charges: made, held, captured and changed. Their declines are in [`super::declines`].
 
 use std::time::Duration;
 
@@ -197,7 +197,7 @@ async fn an_update_changes_no_money_and_sets_a_customer_only_on_a_charge_without
         assert_eq!(error.param(), param, "{form}");
     }
     assert_eq!(app.submit(&path, &with(ada.id())).await.expect(200).body["customer"], ada.id());
-    // The same one again is no change; another one is.
+    // The same customer again is no change; another customer is refused.
     app.submit(&path, &with(ada.id())).await.expect(200);
     assert_eq!(app.submit(&path, &with(grace.id())).await.expect_error(400, "").param(), "customer");
     let listed = app.read(&format!("/v1/charges?customer={}", ada.id())).await;

@@ -85,7 +85,7 @@ async fn an_update_changes_what_it_names_and_an_empty_value_unsets() {
         expected[name] = if name == "preferred_locales" { json!([]) } else { Value::Null };
         assert_eq!(changed, expected, "{name}");
     }
-    // Nothing named, nothing changed.
+    // An update without parameters changes nothing.
     assert_eq!(app.submit(&path, "").await.expect(200).body, expected);
     assert_eq!(app.read(&path).await, expected);
 }
@@ -136,7 +136,7 @@ async fn an_invalid_property_of_a_customer_is_refused_by_name() {
         assert_eq!(error.body["error"]["type"], "invalid_request_error");
     }
     assert_eq!(app.database.count("customers") + app.database.count("events"), 0);
-    // At the edge all is well.
+    // The limits themselves are allowed.
     let edge = format!("description={}&email={}%40b.c", "é".repeat(5000), "e".repeat(508));
     app.submit("/v1/customers", &edge).await.expect(201);
 }
@@ -166,7 +166,7 @@ async fn a_deleted_customer_can_be_seen_but_neither_changed_nor_charged_nor_dele
         assert_eq!(error.param(), "customer");
     }
     assert_eq!(app.database.count("events"), events);
-    // What it paid stays, and names it.
+    // Its charges stay, and name it.
     let charge = app.read(&format!("/v1/charges/{}?expand[]=customer", charge.id())).await;
     assert_eq!(charge["customer"], deleted);
     app.database.assert_clean();
@@ -213,7 +213,7 @@ async fn a_source_is_attached_and_becomes_the_default() {
         assert!(!defaults.contains(&changed["default_source"]), "{form}");
         defaults.push(changed["default_source"].clone());
     }
-    // An older one can be chosen again, and nobody else's.
+    // An older card of the customer can become the default again, and a card of another customer cannot.
     let form = format!("default_source={}", first.as_str().unwrap());
     assert_eq!(app.submit(&path, &form).await.expect(200).body["default_source"], first);
     let stranger = app.submit("/v1/customers", "source=tok_visa").await.expect(201);
@@ -254,7 +254,7 @@ async fn a_card_that_always_declines_is_not_attached_and_nothing_is_stored() {
         }
     }
     assert_eq!(app.database.dump(), before);
-    // Nothing remains of the key either.
+    // No record of the key remains either.
     let key = fresh_key();
     app.post(&path).key(&key).form("source=tok_chargeDeclined").send().await.expect(402);
     app.post(&path).key(&key).form("source=tok_visa").send().await.expect(200);
@@ -304,7 +304,7 @@ async fn customers_of_another_account_do_not_exist() {
     let form = format!("default_source={card}");
     let foreign = as_other("POST", &own_path).key(&fresh_key()).form(&form).send().await;
     let foreign = foreign.expect_error(400, "resource_missing");
-    // The message is the one that an id gets which nobody has.
+    // The message is the same as for an id that nobody has.
     assert_eq!(foreign.body["error"]["message"], format!("No such source: '{card}'"));
     assert_eq!(app.read(&path).await, customer.body);
 }

@@ -23,7 +23,7 @@ const DECLINING: [(&str, &str, &str, &str); 13] = [
     ("chargeCustomerFail", "4000000000000341", "card_declined", "generic_decline"),
     ("chargeDeclined", "4000000000000002", "card_declined", "generic_decline"),
     ("chargeDeclinedInsufficientFunds", "4000000000009995", "card_declined", "insufficient_funds"),
-    // Nobody can be asked to confirm: there is no payment intent.
+    // A charge without a payment intent cannot wait for authentication.
     ("authenticationRequired", "4000002500003155", "authentication_required", "authentication_required"),
     ("threeDSecure2Required", "4000000000003220", "authentication_required", "authentication_required"),
 ];
@@ -78,7 +78,7 @@ async fn every_declining_card_declines_with_its_code_and_leaves_a_failed_charge(
             }
             assert_eq!(charge["outcome"]["type"], "issuer_declined");
             assert_eq!(charge["outcome"]["reason"], decline_code);
-            // A decline is remembered, as it left a charge.
+            // A decline left a charge, so it is remembered.
             let replay = app.post("/v1/charges").key(&key).form(&form).send().await.expect(402);
             assert!(replay.is_replay());
             assert_eq!(replay.bytes, decline.bytes);

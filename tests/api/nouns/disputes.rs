@@ -1,4 +1,4 @@
-//! Disputes: what the network says of them, what it does to the money, and what the account can say.
+//! Disputes: their notifications, their money, and the evidence of the account.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -61,12 +61,12 @@ async fn a_dispute_takes_the_money_and_writes_its_events() {
         assert_eq!(event["data"]["object"], dispute);
     }
     app.submit("/v1/refunds", &format!("charge={charge}")).await.expect_error(400, "charge_disputed");
-    // Said again, under its own name or another, it changes nothing.
+    // The same opening, under its own id or another, changes nothing.
     let before = app.database.contents();
     app.send_notification("dispute.created", opened_dispute(&id, &charge, false)).await;
     app.send_notification("dispute.created", opened_dispute(&fresh_id("dp"), &charge, true)).await;
     assert_eq!(changed(&app, &before), ["idempotency_records"]);
-    // But a verdict on another dispute is none on this one.
+    // A decision about another dispute is none about this one.
     let before = app.database.contents();
     let verdict = app.notification("dispute.closed", closed_dispute(&fresh_id("dp"), &charge, "won"));
     let reply = app.notify(&verdict).await.expect(400);
@@ -116,7 +116,7 @@ async fn a_decision_closes_a_dispute_whether_it_arrives_before_or_after_the_open
             assert_eq!(app.event_types().await[events..], expected, "{outcome} {early}");
             let won = outcome == "won";
             assert_eq!(state(&app, &id).await, (outcome.to_owned(), balance + gain, won));
-            // The beginning that comes late, and another verdict, change nothing.
+            // A late opening and another decision change nothing.
             let before = app.database.contents();
             app.send_notification("dispute.created", opened_dispute(&id, &charge, false)).await;
             app.send_notification(
@@ -143,7 +143,7 @@ async fn a_decision_closes_a_dispute_whether_it_arrives_before_or_after_the_open
     app.database.assert_clean();
 }
 
-/// The verdicts that the simulated network has yet to tell.
+/// The notifications that the simulated network has yet to send.
 fn to_come(app: &TestApp) -> Vec<Value> {
     let bodies = app.database.text(
         "SELECT coalesce(json_agg(body::json ORDER BY id), '[]')::text AS text FROM network_notifications",
@@ -161,7 +161,7 @@ async fn evidence_is_stored_and_submitted_and_the_issuer_decides_by_its_text() {
         let details = &dispute["evidence_details"];
         (details["has_evidence"].as_bool().unwrap(), details["submission_count"].as_i64().unwrap())
     };
-    // Kept back.
+    // Evidence that is stored and not submitted.
     let kept =
         app.submit(&path, "evidence[uncategorized_text]=winning_evidence&submit=false").await.expect(200);
     assert_eq!((&kept.body["status"], details(&kept.body)), (&json!("needs_response"), (true, 0)));
@@ -171,7 +171,7 @@ async fn evidence_is_stored_and_submitted_and_the_issuer_decides_by_its_text() {
         (&unset.body["evidence"]["uncategorized_text"], details(&unset.body)),
         (&json!(null), (false, 0))
     );
-    // There is nothing to submit, and metadata submit nothing.
+    // There is nothing to submit, and metadata alone submit nothing.
     for form in ["submit=true", "metadata[a]=1"] {
         let reply = app.submit(&path, form).await.expect(200);
         assert_eq!(
@@ -184,7 +184,7 @@ async fn evidence_is_stored_and_submitted_and_the_issuer_decides_by_its_text() {
     app.submit(&path, "evidence[receipt]=r&submit=false").await.expect(200);
     app.submit(&path, "metadata[a]=2").await.expect(200);
     assert_eq!(state(&app, &id).await.0, "needs_response");
-    // What was kept back is submitted by word alone; what comes along without a word, at once.
+    // `submit=true` alone submits the stored evidence. Evidence without `submit` is submitted at once.
     let submitted = app.submit(&path, "submit=true").await.expect(200);
     assert_eq!((&submitted.body["status"], details(&submitted.body)), (&json!("under_review"), (true, 1)));
     assert_eq!(to_come(&app), Vec::<Value>::new(), "no text decides, so nothing is to come");
@@ -234,7 +234,7 @@ async fn an_account_can_accept_a_dispute_and_a_closed_dispute_never_changes() {
         app.send_notification("dispute.created", opened_dispute(&id, &charge, inquiry)).await;
         let path = format!("/v1/disputes/{id}");
         assert_eq!(app.read(&path).await["status"], before);
-        // The issuer would find for the account, which gives up before that is heard.
+        // The issuer would decide for the account, which accepts the dispute before the decision arrives.
         app.submit(&path, "evidence[uncategorized_text]=winning_evidence").await.expect(200);
         let closed = app.submit(&format!("{path}/close"), "").await.expect(200);
         assert_eq!(closed.body["status"], after);
@@ -314,7 +314,7 @@ async fn disputes_are_listed_by_charge_and_by_intent_and_expanded() {
     assert!(listed["data"].as_array().unwrap().iter().all(|dispute| dispute["charge"]["disputed"] == true));
     app.submit("/v1/refunds", &format!("payment_intent={kept}")).await.expect_error(400, "charge_disputed");
 
-    // To another account there are none of them.
+    // Another account sees none of them.
     let other = app.database.other_account();
     let theirs = |method, path: String| app.call_as(&other, method, &path).key(&crate::support::fresh_key());
     let none = theirs(Method::GET, "/v1/disputes".to_owned()).send().await.expect(200);
@@ -356,7 +356,7 @@ async fn a_dispute_is_as_old_as_its_id_however_late_its_notification_arrives() {
         format!("dp_{}", uuid::Uuid::new_v7(timestamp).simple())
     };
     let id = named(day_ago);
-    // A name that is none, or of a time to come, is refused.
+    // A malformed id is refused, and so is one with a time in the future.
     for wrong in ["d-1", "dp_ffffffffffffffffffffffffffffffff", &named(day_ago + 2 * 24 * 3600)] {
         let notification = app.notification("dispute.created", opened_dispute(wrong, &charge, false));
         assert_eq!(app.notify(&notification).await.expect(400).param(), "data[dispute]", "{wrong}");

@@ -1,4 +1,4 @@
-//! `expand[]`: ids replaced by their objects, at a cost that does not grow with the rows.
+//! `expand[]` replaces ids by their objects, at a cost that does not grow with the rows.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ async fn every_expandable_property_is_replaced_by_the_object_of_its_id() {
     }
     let customer = app.read(&format!("/v1/customers/{}?expand[]=default_source", world.customer)).await;
     assert_shape(&customer["default_source"], CARD);
-    // What is null has nothing to be replaced by.
+    // A null stays null.
     let path = format!("/v1/charges/{}?expand[]=failure_balance_transaction", world.charge);
     assert_eq!(app.read(&path).await, charge);
     let bare = app.charge().await;
@@ -200,7 +200,7 @@ async fn the_number_of_statements_does_not_grow_with_the_number_of_rows() {
         cost(2).await;
         let (few, many) = (cost(2).await, cost(12).await);
         assert_eq!(few, many, "{query}");
-        // The account, BEGIN, the list and ROLLBACK come to it.
+        // The statements for the account, BEGIN, the list and ROLLBACK are added to these.
         assert!(many <= levels + 6, "{query} took {many}");
         assert!(many > levels, "{query} took {many}");
     }

@@ -1,4 +1,4 @@
-//! Holds that nobody captures: let go after seven days, and not before.
+//! Holds that nobody captures: the sweeper releases them after seven days, and not before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn a_hold_is_released_after_seven_days_and_a_captured_charge_stays() {
     assert_eq!(app.read(&format!("/v1/charges/{direct}")).await["refunded"], false);
 
     app.state.clock.advance(Duration::from_secs(61));
-    // Over is over, swept or not.
+    // The hold is over, swept or not.
     let late = app.submit(&format!("{}/capture", path_of(&held)), "").await;
     late.expect_error(400, "charge_expired_for_capture");
     let late = format!("/v1/charges/{direct}/capture");
@@ -90,7 +90,7 @@ async fn a_hold_is_released_after_seven_days_and_a_captured_charge_stays() {
         assert_eq!(app.intent_now(&other).await, other);
     }
     assert_eq!(app.read(&format!("/v1/charges/{captured_directly}")).await["amount_refunded"], 0);
-    // And that was all: another sweep finds nothing.
+    // Another sweep finds nothing.
     let before = app.database.dump();
     sweep_all(&app).await;
     assert_eq!(app.database.dump(), before);
@@ -127,7 +127,7 @@ async fn two_sweepers_at_once_release_each_hold_once() {
 
 #[tokio::test]
 async fn a_capture_that_races_the_sweeper_wins_or_finds_the_hold_released() {
-    // The clocks of two machines differ: here one takes captures while the other lets go.
+    // The clocks of two machines differ: one still takes captures while the other already releases.
     let app = TestApp::spawn();
     let sweeping = app.second_instance();
     sweeping.state.clock.advance(7 * DAY + Duration::from_secs(3600));
@@ -136,7 +136,7 @@ async fn a_capture_that_races_the_sweeper_wins_or_finds_the_hold_released() {
         let intent = app.intent_in("requires_capture").await;
         let charge = direct_hold(&app).await;
         let captures = async {
-            // Not always the same one is first.
+            // The start varies, so that each of the two is first sometimes.
             tokio::time::sleep(Duration::from_millis(round * 2)).await;
             let (of_intent, of_charge) =
                 (format!("{}/capture", path_of(&intent)), format!("/v1/charges/{charge}/capture"));

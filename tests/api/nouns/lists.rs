@@ -1,4 +1,4 @@
-//! Pages of lists: bounds, cursors, times, and that pages put together are the list.
+//! Pages of lists: bounds, cursors and times. All pages together are the list.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -47,7 +47,7 @@ async fn every_list_is_newest_first_and_keeps_to_its_bounds() {
         assert!(all.is_sorted_by(|newer, older| newer > older), "{path}");
         let one = app.read(&format!("{path}?limit=1")).await;
         assert_eq!((ids(&one), &one["has_more"]), (all[..1].to_vec(), &json!(true)));
-        // As many as there are is not more.
+        // A limit of exactly the number of rows has no more pages.
         let exact = app.read(&format!("{path}?limit={}", all.len())).await;
         assert_eq!((ids(&exact), &exact["has_more"]), (all.clone(), &json!(false)));
         for (query, code) in [

@@ -1,4 +1,4 @@
-//! Payment methods: made, shown, changed, given to a customer and taken back.
+//! Payment methods: made, shown, changed and listed.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn a_payment_method_is_made_of_a_card_a_token_or_the_name_of_one() {
         assert_eq!(reply.body["metadata"], json!({}));
         assert_eq!(reply.body["card"]["last4"], "4242");
         assert_eq!(app.read(&path).await, reply.body);
-        // One that belongs to nobody has no event.
+        // A method without a customer has no event.
         assert!(app.events_of(&reply).await.is_empty());
         fingerprints.push(reply.body["card"]["fingerprint"].clone());
     }
@@ -63,7 +63,7 @@ async fn form_and_json_make_the_same_payment_method() {
     assert_eq!(by_form["billing_details"]["address"]["city"], "Ghent");
     assert_eq!(by_form["card"]["checks"]["cvc_check"], "pass");
     assert_eq!(by_form["card"]["checks"]["address_postal_code_check"], "pass");
-    // What is typed with the method goes before what its token has.
+    // Details of the request take precedence over the details of its token.
     let token = app.submit("/v1/tokens", &format!("{CARD}&card[name]=Old&card[address_city]=Bruges")).await;
     let form = format!("card[token]={}&billing_details[name]=New", token.expect(201).id());
     let overlaid = app.submit(METHODS, &form).await.expect(201).body;
@@ -279,14 +279,14 @@ async fn ids_of_another_kind_or_another_account_are_unknown() {
             assert_eq!(of(id).await, of(&unknown).await, "{path} {form}");
         }
     }
-    // And the reverse: a payment method is no source.
+    // The reverse holds too: a payment method is no source.
     for source in [kept.as_str(), "pm_card_visa"] {
         let reply = app.submit("/v1/charges", &format!("{PRICE}&source={source}")).await;
         assert_eq!(reply.expect_error(400, "resource_missing").param(), "source");
         let reply = app.submit(METHODS, &format!("card[token]={source}")).await;
         assert_eq!(reply.expect_error(400, "resource_missing").param(), "card[token]");
     }
-    // What is another account's shows nothing there and can be used here no more than anything unknown.
+    // The other account cannot attach its own method to a customer of this one.
     let reply = app.call_as(&key, reqwest::Method::POST, &format!("{METHODS}/{foreign}/attach"));
     let reply = reply.key("k2").form(&format!("customer={customer}")).send().await;
     assert_eq!(reply.expect_error(400, "resource_missing").param(), "customer");

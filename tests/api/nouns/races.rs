@@ -1,11 +1,11 @@
-//! Requests that race each other for one row: the money stays right, and the loser is told so.
+//! Requests that race each other for one row: the money stays right, and each loser gets a reason.
 
 use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::support::{HOLD, Reply, TestApp, fresh_key};
 
-/// As SDKs do: 409 and 503 are sent again with the same key.
+/// Sends a request, and retries it with the same key after 409 and 503, as SDKs do.
 async fn persist(app: &TestApp, path: &str, form: &str) -> Reply {
     let key = fresh_key();
     for _ in 0..200 {
@@ -19,7 +19,7 @@ async fn persist(app: &TestApp, path: &str, form: &str) -> Reply {
     panic!("{path} {form} never got through");
 }
 
-/// A loser gets a reason, and no fault of ours.
+/// Checks that the answer is a success or an error with a reason, and no fault of the server.
 #[track_caller]
 fn assert_clear(reply: &Reply) {
     match reply.status {
@@ -38,7 +38,7 @@ async fn refunds_at_once_never_exceed_the_charge() {
     replies.iter().for_each(assert_clear);
     let won = replies.iter().filter(|reply| reply.status == 201).count();
     assert!((1..=3).contains(&won), "{won} of 300 out of 1000");
-    // Whoever lost only the wait may try again; then exactly three have won.
+    // A request that only timed out may try again. Then exactly three have won.
     let more = join_all((0..4).map(|_| persist(&app, "/v1/refunds", &form))).await;
     let won = won + more.iter().filter(|reply| reply.status == 201).count();
     assert_eq!(won, 3);
@@ -136,7 +136,7 @@ async fn a_hundred_charges_of_one_customer_at_once_all_succeed() {
         let key = fresh_key();
         loop {
             let reply = app.post("/v1/charges").key(&key).form(&form).send().await;
-            // A machine that is too slow for a hundred at once may say so; no charge waits for another.
+            // A machine that is too slow for a hundred at once may answer 503. No charge waits for another.
             if reply.status != 503 {
                 return reply;
             }

@@ -1,4 +1,4 @@
-//! Tokens and the cards in them: which are taken, which are refused, and that no number stays anywhere.
+//! Tokens and the cards in them: which are taken and which are refused. No card number is stored anywhere.
 
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ async fn a_number_is_never_stored_or_sent_back_whether_it_is_taken_or_refused() 
             assert!(matches!(reply.status, 200 | 201), "{:?}", reply.body);
             answers.push(reply);
         }
-        // Two that could be somebody's.
+        // Two numbers that could belong to real cards.
         for refused in ["4111111111111111", "5105105105105100", "4111+1111+1111+1111"] {
             let reply = app.submit(&path, &card(refused)).await.expect_error(402, "card_declined");
             assert_eq!(reply.body["error"]["decline_code"], "test_mode_live_card");
@@ -145,7 +145,7 @@ async fn a_number_is_never_stored_or_sent_back_whether_it_is_taken_or_refused() 
             "amount": 1000, "currency": "usd" });
         answers.push(app.submit_json(&path, &of_wrong_type).await.expect(400));
     }
-    // Numbers where none belong.
+    // Numbers in places where none belongs.
     for form in [
         "amount=1000&currency=usd&source=4242424242424242",
         "amount=1000&currency=usd&source=tok_4242424242424242",
@@ -165,7 +165,7 @@ async fn a_number_is_never_stored_or_sent_back_whether_it_is_taken_or_refused() 
     assert_no_number(&dump);
 }
 
-/// Neither the numbers of the test above nor what is left of them without their groups.
+/// Checks that the text has none of the numbers of the test above, with or without their spaces.
 #[track_caller]
 fn assert_no_number(text: &str) {
     let joined: String = text.chars().filter(|character| !matches!(character, ' ' | '-' | '+')).collect();

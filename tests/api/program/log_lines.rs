@@ -1,4 +1,4 @@
-//! The log: one JSON object a line, one line a request, and no secret in any, whatever is asked to be logged.
+//! The log: each line is a JSON object, each request has one line, and no line holds a secret at any level.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ const BAD_KEY: &str = "sk_test_5ecretkeythatnobodyhas0123456789";
 const BAD_KEY_BASIC: &str = "c2tfdGVzdF81ZWNyZXRrZXl0aGF0bm9ib2R5aGFzMDEyMzQ1Njc4OTo=";
 const NUMBER: &str = "4242424242424242";
 
-/// What must stand in no line. The words are of headers, paths, queries and bodies: where one of them is found,
-/// what came with it is logged too.
+/// The words that no line may contain. They come from headers, paths, queries and bodies: a line with one of them would
+/// also contain what stood beside it.
 const NEVER: &[&str] = &[
     "the-secret-of-this-server-is-long",
     "an-older-secret-of-this-server",
@@ -104,7 +104,7 @@ fn requests(api_key: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is no HTTP at all, so that the parser of the server has something to say.
+/// Bytes that are no HTTP at all, so that the parser of the server has something to log.
 fn no_requests(api_key: &str) -> Vec<String> {
     vec![
         format!("GET /canary/{NUMBER} HTTP/9.9\r\nAuthorization: Bearer {api_key}\r\n\r\n"),
@@ -120,8 +120,8 @@ fn no_requests(api_key: &str) -> Vec<String> {
     ]
 }
 
-/// Starts the program as `environment` says, drives it with all requests, stops it, and returns the ids of the requests,
-/// its log and its API key.
+/// Starts the program as `environment` says, drives it with all requests, stops it, and returns the ids of the
+/// requests, its log and its API key.
 fn drive(environment: &[(&str, &str)]) -> (Vec<String>, String, String) {
     let database = Arc::new(TestDatabase::new());
     // PostgreSQL trusts whoever comes through its socket, and asks for no password; it is in the settings all the same.

@@ -1,4 +1,4 @@
-//! Each migration can be taken back.
+//! Each migration can be reverted.
 
 use diesel_migrations::MigrationHarness;
 use oncepay::db::migrate::MIGRATIONS;

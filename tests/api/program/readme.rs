@@ -1,4 +1,4 @@
-//! What the README promises: each of its examples is run as it stands there, in order, against a server.
+//! The README: each of its examples runs as it stands there, in order, against a server.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::support::{TestApp, sdk};
 
 const README: &str = include_str!("../../../README.md");
 
-/// A block of shell and what its comments say that it prints.
+/// A block of shell, and the output that its comments promise.
 struct Example {
     script: String,
     prints: Vec<String>,
@@ -65,7 +65,7 @@ fn snippet(language: &str, call: &str, app: &TestApp) -> String {
     format!("{here}\n{call}\n")
 }
 
-/// That a client of the README made one customer.
+/// Checks that a client of the README made one customer.
 async fn assert_makes_a_customer(app: &TestApp, mut interpreter: Process, option: &str, script: &str) {
     interpreter.args([option, script]);
     let printed = sdk::finish(interpreter).await;

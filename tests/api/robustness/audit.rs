@@ -1,5 +1,5 @@
-//! The audit can fail: each of its rules is broken by hand, with what would forbid it taken out of the test's database,
-//! and that rule alone is reported.
+//! The audit can fail. The test removes the constraints of its database and breaks each rule by hand, and the audit
+//! reports that rule alone.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::audit_of_intents;
 use crate::support::network::closed_dispute;
 use crate::support::{TestApp, TestDatabase, fresh_key};
 
-/// Whatever a rule needs to be broken on: a charge and its refund, a hold and its capture, a customer with a card, a
-/// token that was used, a decline.
+/// The objects on which the rules are broken: a charge and its refund, a hold and its capture, a customer with a card,
+/// a token that was used, a decline.
 async fn scene() -> TestApp {
     let app = TestApp::spawn();
     let post = async |path: &str, body: &str| {
@@ -31,7 +31,7 @@ async fn scene() -> TestApp {
     let token = post("/v1/tokens", &card).await;
     post("/v1/charges", &format!("{money}&source={token}")).await;
     post("/v1/charges", &format!("{money}&source=tok_visa&description=plain")).await;
-    // A card that a customer kept, and used more than once, is detached.
+    // A card that a customer has used more than once is detached.
     let token = post("/v1/tokens", &card).await;
     let customer = post("/v1/customers", &format!("source={token}")).await;
     for _ in 0..2 {
@@ -56,7 +56,7 @@ async fn scene() -> TestApp {
     app
 }
 
-/// Takes every constraint but the primary keys, and every unique index, out of the database.
+/// Drops every constraint but the primary keys, and every unique index.
 fn lift_constraints(database: &TestDatabase) {
     database.execute(
         "DO $$ DECLARE it record; BEGIN \
@@ -73,7 +73,7 @@ fn lift_constraints(database: &TestDatabase) {
     );
 }
 
-/// How each rule is broken and nothing else is.
+/// The statements that break each rule, and no other.
 const BREAKS: &[(&str, &str)] = &[
     (
         "every remembered answer has its effect",
@@ -82,7 +82,7 @@ const BREAKS: &[(&str, &str)] = &[
              FROM idempotency_records LIMIT 1",
     ),
     (
-        // Its card is still there, and is no effect by itself.
+        // Its card is still there, and is no effect of its own.
         "every remembered answer has its effect",
         "WITH gone AS (DELETE FROM charges WHERE description = 'plain' RETURNING request_id), \
              ledger AS (DELETE FROM balance_transactions WHERE request_id IN (SELECT request_id FROM gone)) \
@@ -195,7 +195,7 @@ const BREAKS: &[(&str, &str)] = &[
 async fn each_rule_of_the_audit_reports_its_own_violation_and_no_other() {
     let app = scene().await;
     lift_constraints(&app.database);
-    keep(&app.database);
+    copy_tables(&app.database);
     for (rule, statement) in BREAKS {
         app.database.execute(statement);
         let findings = app.database.audit().findings;
@@ -213,8 +213,8 @@ async fn each_rule_of_the_audit_reports_its_own_violation_and_no_other() {
 const TABLES: &str = "accounts, api_keys, balance_transactions, charges, customers, disputes, events, idempotency_records, \
                       payment_methods, refunds, tokens";
 
-/// Keeps all rows aside, for `restore`.
-fn keep(database: &TestDatabase) {
+/// Copies all rows, for `restore`.
+fn copy_tables(database: &TestDatabase) {
     for table in TABLES.split(", ") {
         database.execute(&format!("CREATE TABLE kept_{table} AS TABLE {table}"));
     }

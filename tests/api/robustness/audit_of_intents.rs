@@ -1,9 +1,9 @@
-//! The audit's rules about intents can fail: each is broken by hand, with what would forbid it taken out of the test's
-//! database, and that rule alone is reported.
+//! The audit's rules about intents can fail. The test removes the constraints of its database and breaks each rule by
+//! hand, and the audit reports that rule alone.
 
 use crate::support::{TestApp, TestDatabase};
 
-/// Whatever a rule about intents needs to be broken on.
+/// The objects on which the rules about intents are broken.
 async fn scene() -> TestApp {
     let app = TestApp::spawn();
     for status in ["succeeded", "requires_capture", "canceled", "succeeded", "requires_action"] {
@@ -21,7 +21,7 @@ async fn scene() -> TestApp {
     app
 }
 
-/// Takes every check, foreign key and unique index but the primary keys out of the database.
+/// Drops every check, foreign key and unique index but the primary keys.
 fn lift_constraints(database: &TestDatabase) {
     database.execute(
         "DO $$ DECLARE it record; BEGIN \
@@ -37,7 +37,7 @@ fn lift_constraints(database: &TestDatabase) {
 const MONEY: &str = "an intent holds or has what its charge holds or moved, and no other charge does";
 const EVENTS: &str = "every intent has the one event of its beginning, and those of its end";
 
-/// How each rule is broken and nothing else is.
+/// The statements that break each rule, and no other.
 pub const BREAKS: [(&str, &str); 11] = [
     (
         "a request makes at most one charge, one refund, one customer, one payment intent",
@@ -75,7 +75,7 @@ pub const BREAKS: [(&str, &str); 11] = [
 ];
 
 #[tokio::test]
-async fn each_rule_about_intents_reports_its_own_violation() {
+async fn each_rule_about_intents_reports_its_own_violation_and_no_other() {
     for (rule, statement) in BREAKS {
         let app = scene().await;
         lift_constraints(&app.database);

@@ -1,11 +1,11 @@
-//! Errors that no noun has to itself: unknown routes and methods, credentials, names of parameters.
+//! Errors that every route shares: unknown routes and methods, credentials, names of parameters.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{CHARGE, HOLD, TestApp, fresh_key, http};
 
-/// A fresh client without the headers that the tests' own one always sends.
+/// A client without the headers that the tests' own client always sends.
 async fn bare(app: &TestApp, authorization: Option<&str>) -> (u16, Option<String>, Value) {
     let request = http().build().unwrap().get(format!("http://{}/v1/balance", app.address));
     let request = match authorization {
@@ -53,7 +53,7 @@ async fn an_unknown_route_and_a_wrong_method_are_named() {
         let message = format!("Unrecognized request URL ({method}: {path}).");
         assert_eq!(error.body["error"]["message"], message);
     }
-    // What is not misspelt is told so.
+    // A route of Stripe that this service lacks is not called misspelt.
     for (method, path) in [
         (Method::POST, "/v1/setup_intents"),
         (Method::POST, "/v1/checkout/sessions"),
@@ -101,7 +101,7 @@ async fn an_unknown_id_is_404_in_the_path_and_400_in_a_parameter() {
         ("balance transaction", "txn", "balance_transactions"),
         ("event", "evt", "events"),
     ] {
-        // Of an id that nobody has, of one of another noun, and of no id at all.
+        // An id that nobody has, an id with another prefix, and two texts that are no ids.
         for id in [format!("{prefix}_{absent}"), format!("x_{absent}"), "x".to_owned(), "%00".to_owned()] {
             let error = app.get(&format!("/v1/{path}/{id}")).send().await;
             let error = error.expect_error(404, "resource_missing");
@@ -181,7 +181,7 @@ async fn an_unknown_parameter_is_refused_by_its_full_name_on_every_route() {
     }
     let error = app.delete(&format!("/v1/customers/{customer}?zzz=1")).send().await;
     error.expect_error(400, "parameter_unknown");
-    // Of a list filter's members too, and where a parameter stands in the query of a POST.
+    // This includes members of a list's filter, and parameters in the query of a POST.
     let error = app.get("/v1/charges?created[after]=1").send().await;
     assert_eq!(error.expect_error(400, "parameter_unknown").param(), "created[after]");
     let stray = app.submit("/v1/customers?name=Ada", "").await.expect_error(400, "parameter_unknown");

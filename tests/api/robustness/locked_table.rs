@@ -1,4 +1,4 @@
-//! A lock that somebody holds by hand: requests wait for it within their bounds, and then say so.
+//! A table that somebody locks by hand: requests wait for it within their bounds, and then ask for a retry.
 
 use std::time::{Duration, Instant};
 

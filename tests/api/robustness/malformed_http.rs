@@ -1,4 +1,4 @@
-//! Heads that make no sense, lengths that two readers read differently, and what is unusual but right.
+//! Malformed headers, ambiguous lengths, and HTTP that is unusual but valid.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn malformed_headers_are_refused_and_the_server_goes_on() {
     let twice = Bytes::post(&app, FORM, CHARGE).header("Idempotency-Key: another");
     twice.is_refused(&app, 400);
     Bytes::post(&app, FORM, CHARGE).header("Stripe-Account: acct_1").is_refused(&app, 400);
-    // What is no HTTP never reaches the service.
+    // Bytes that are no HTTP never reach the service.
     for line in
         [&b"No colon"[..], b"Nul: a\0b", b"Na me: x", b": x", b"\xff: x", b"Length: 1\r\nContent-Length: -1"]
     {
@@ -85,7 +85,7 @@ fn a_request_cannot_be_smuggled_behind_a_length_that_two_readers_read_differentl
         let mut connection = Raw::connect(app.address);
         let reply = connection.ask(&request.write()).unwrap_or_else(|| panic!("{lines:?}: no answer"));
         assert!((400..500).contains(&reply.status), "{lines:?}: {reply:?}");
-        // And nothing of what follows is taken for a request.
+        // No part of the following bytes is taken for a request.
         while let Some(next) = connection.answer() {
             assert!((400..500).contains(&next.status), "{lines:?}: {next:?}");
             if connection.closed_within(Duration::from_secs(1)).is_some() {
@@ -108,7 +108,7 @@ fn unusual_but_valid_http_is_served() {
         let reply = connection.answer().expect("each is answered");
         assert_eq!((reply.status, reply.header("idempotency-key")), (201, Some(key.as_str())));
     }
-    // HTTP/1.0, and its end of the connection.
+    // HTTP/1.0, which closes the connection after the answer.
     let mut connection = Raw::connect(app.address);
     assert_eq!(connection.ask(&Bytes::post(&app, FORM, CHARGE).write_as("HTTP/1.0")).unwrap().status, 201);
     assert!(connection.closed_within(Duration::from_secs(5)).is_some());

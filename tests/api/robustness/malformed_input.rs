@@ -1,6 +1,6 @@
-//! What clients send by mistake or by malice: each request gets an error that says why, nothing changes, and the server
-//! goes on. What is hardly HTTP is in [`super::malformed_http`], bodies without end are in [`super::slow_and_endless_bodies`], and chance is
-//! in [`super::random_requests`].
+//! Malformed requests, by mistake or by malice: each gets an error that says why, nothing changes, and the server goes
+//! on. [`super::malformed_http`] has the cases below HTTP, [`super::slow_and_endless_bodies`] those of the transfer,
+//! and [`super::random_requests`] tries chance.
 
 use crate::support::bytes::{Bytes, FORM, Unchanged};
 use crate::support::{CHARGE, TestApp};
@@ -38,7 +38,7 @@ fn json_that_is_broken_or_of_the_wrong_types_is_refused_and_changes_nothing() {
         b"\xc0\xaf".to_vec(),
     ]);
     bodies.extend([deep("[", "]"), deep("{\"a\":", "}"), b"[".repeat(200_000)]);
-    // A charge that is right but for one member.
+    // A charge that is valid but for one member.
     for spoilt in [
         r#""amount":9223372036854775808"#,
         r#""amount":-9223372036854775809"#,
@@ -297,7 +297,7 @@ fn malformed_paths_and_queries_are_the_callers_fault() {
     ] {
         Bytes::get(&app, format!("/v1/{query}")).is_refused(&app, 400);
     }
-    // The ends of what a time or an e-mail may be are questions with an answer.
+    // The bounds themselves of a time and an e-mail are valid.
     for query in [
         "charges?created[gte]=0",
         "charges?created[lt]=9223372036854775807",

@@ -1,5 +1,5 @@
-//! How rows are found: what a request looks at does not grow with the tables, whatever it filters by, and whatever the
-//! size of the tables was when its statements were prepared.
+//! Query plans: the number of blocks that a request reads does not grow with the tables, whatever it filters by, and
+//! however small the tables were when its statements were prepared.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use oncepay::sweeper::sweep;
 use crate::support::samples::{make, samplers};
 use crate::support::{HOLD, TestApp, TestDatabase, fresh_key, id_in_sql, id_of};
 
-/// So many that to read any of the tables, or one of its indexes, from end to end is beyond [`BLOCKS`].
+/// The number of rows. To read any of the tables, or one of its indexes, from end to end takes more than [`BLOCKS`].
 const ROWS: usize = 20_001;
 
-/// The most blocks that a request may look at: a few for each index of each row that it writes or reads.
+/// The most blocks that a request may read: a few for each index of each row that it writes or reads.
 const BLOCKS: i64 = 150;
-/// What comes to it for each row of a list.
+/// The blocks that each row of a list adds.
 const BLOCKS_PER_ROW: i64 = 2;
 
-/// The only instance of its database, with one connection, so that what it looks at can be counted.
+/// The only instance of its database, with one connection, so that its reads can be counted.
 fn on(database: &Arc<TestDatabase>) -> TestApp {
     TestApp::with(|builder| {
         builder.database = Some(Arc::clone(database));
@@ -75,7 +75,7 @@ async fn models(app: &TestApp) {
     app.disputed(&charge).await;
 }
 
-/// The paths of what a page can show, with its number of rows if that is not the usual one.
+/// The paths of all pages, with their number of rows where it is not the usual one.
 fn pages() -> Vec<(String, i64)> {
     let mut pages = Vec::new();
     for (list, prefix) in [
@@ -96,7 +96,7 @@ fn pages() -> Vec<(String, i64)> {
             "created[lt]=1700000000".to_owned(),
             "created=1700000000".to_owned(),
         ] {
-            // Stripe sorts no payment methods by their age.
+            // Stripe has no filter by age for payment methods.
             if list != "payment_methods" || !query.starts_with("created") {
                 pages.push((format!("{list}?{query}"), 10));
             }
@@ -165,7 +165,7 @@ async fn blocks_of_reading(app: &TestApp, path: &str) -> i64 {
     app.blocks_of(async || drop(app.read(path).await)).await
 }
 
-/// Those of these pages that look at more than their rows account for.
+/// The pages among these that read more blocks than their rows need.
 async fn costly(app: &TestApp, pages: Vec<(String, i64)>) -> Vec<String> {
     let mut costly = Vec::new();
     for (path, rows) in pages {
@@ -192,7 +192,7 @@ async fn no_filter_of_a_list_looks_at_more_than_its_page() {
     let app = large().await;
     let wrong = costly(&app, pages()).await;
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // The count does tell.
+    // The count does notice a query that reads too much.
     let all = app
         .blocks_of(async || {
             let count = app.state.database.run(|connection| {
@@ -204,7 +204,7 @@ async fn no_filter_of_a_list_looks_at_more_than_its_page() {
         })
         .await;
     assert!(all > 2 * BLOCKS, "{all}");
-    // One account owns all rows, so their sum is over the whole ledger; but the index has all that the sum needs.
+    // One account owns all rows, so the sum is over the whole ledger. The index alone has all that the sum needs.
     let ledger = app.database.number("SELECT pg_relation_size('balance_transactions') / 8192 AS number");
     let sum = blocks_of_reading(&app, "/v1/balance").await;
     assert!((BLOCKS..ledger).contains(&sum), "{sum} of {ledger}");
@@ -217,9 +217,9 @@ async fn the_sweeper_finds_a_hold_among_many_charges() {
     let intent = "amount=1000&currency=usd&payment_method=pm_card_visa&capture_method=manual&confirm=true";
     make(&app, "/v1/payment_intents", intent).await;
     app.state.clock.advance(Duration::from_secs(8 * 24 * 3600));
-    // Of expired records it takes as many as it finds, up to a batch, and here it is not asked about those.
+    // The sweeper takes a batch of expired records. This test is not about those.
     app.database.execute("TRUNCATE idempotency_records");
-    // Two holds are let go, and then it looks in vain.
+    // Two holds are released, and then the sweeper finds none.
     for _ in 0..4 {
         let swept = async || assert!(sweep(&app.state).await.is_ok());
         let blocks = app.blocks_of(swept).await;
@@ -230,14 +230,14 @@ async fn the_sweeper_finds_a_hold_among_many_charges() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_prepared_on_small_tables_keeps_a_good_plan_when_they_are_full() {
-    // As small as they may be when autovacuum analyses them first.
+    // The smallest size at which autovacuum analyses a table.
     let begin = |database: &TestDatabase| {
         multiply(database, 1..60);
         database.execute("ANALYZE");
         60
     };
-    // Those that name none of the many rows. How many events are undelivered the planner cannot know before the next
-    // ANALYZE, which autovacuum sees to within a minute.
+    // Pages that name none of the many rows. The planner cannot know the number of undelivered events before the next
+    // ANALYZE, which autovacuum runs within a minute.
     let mut pages = pages();
     pages.retain(|(path, _)| !path.contains("_0190") && !path.contains("delivery_success"));
     assert_plans_last(begin, pages).await;
@@ -245,19 +245,19 @@ async fn a_statement_prepared_on_small_tables_keeps_a_good_plan_when_they_are_fu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_prepared_on_nearly_empty_tables_keeps_a_good_plan_when_they_are_full() {
-    // Lists are planned anew each time, and of tables that were never analysed nothing is known.
+    // Lists are planned anew each time, and the planner knows nothing of a table that was never analysed.
     assert_plans_last(|_| 1, Vec::new()).await;
 }
 
-/// Prepares all statements after `begin`, and counts what they look at when the tables are full. `begin` gives the number
-/// of the first row that is still to come.
+/// Prepares all statements after `begin`, and counts the blocks that they read when the tables are full. `begin`
+/// returns the number of the first row that is still to come.
 async fn assert_plans_last(begin: impl Fn(&TestDatabase) -> usize, pages: Vec<(String, i64)>) {
     let database = Arc::new(TestDatabase::new());
     let app = on(&database);
     models(&app).await;
     let customer = make(&app, "/v1/customers", "source=tok_visa").await;
     let expanding = format!("amount=1000&currency=usd&customer={customer}&expand[]=customer.default_source");
-    // No table is analysed again behind the back of the test, which would have its statements planned anew.
+    // Autovacuum must not analyse a table during the test, because the statements would then be planned anew.
     let tables = database.text(
         "SELECT string_agg(format('ALTER TABLE %I SET (autovacuum_enabled = off)', tablename), '; ') AS text \
          FROM pg_tables WHERE schemaname = 'public'",
@@ -267,7 +267,7 @@ async fn assert_plans_last(begin: impl Fn(&TestDatabase) -> usize, pages: Vec<(S
     }
     let next = begin(&database);
     for sampler in samplers() {
-        // PostgreSQL settles on a plan for good with the sixth.
+        // PostgreSQL chooses a lasting plan at the sixth execution.
         for _ in 0..7 {
             let sample = (sampler.make)(&app).await;
             app.submit(&sample.path, sample.body).await;
@@ -300,7 +300,7 @@ async fn assert_plans_last(begin: impl Fn(&TestDatabase) -> usize, pages: Vec<(S
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// An account can have only so many, and each is told of what the others' samples do.
+/// Deletes all endpoints. An account can have only a few, and each would receive the events of all later samples.
 fn forget_endpoints(database: &TestDatabase) {
     database.execute("UPDATE webhook_endpoints SET deleted_at = now() WHERE deleted_at IS NULL");
 }

@@ -1,5 +1,5 @@
-//! Chance at the money: many tasks, two instances and few charges. Whoever wins each race, the books balance, and what
-//! was answered once is answered again.
+//! Random payments: many tasks, two instances and few charges. Whoever wins each race, the books balance, and each
+//! remembered answer is replayed.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,13 +19,13 @@ struct Sent {
     body: String,
 }
 
-/// What all tasks know.
+/// The state that all tasks share.
 #[derive(Default)]
 struct World {
     charges: Mutex<Vec<String>>,
     customers: Mutex<Vec<String>>,
     sent: Mutex<Vec<Sent>>,
-    /// The answers that were remembered, by what was sent.
+    /// The answers that were remembered, by the request.
     remembered: Mutex<BTreeMap<Sent, Vec<Reply>>>,
 }
 
@@ -52,7 +52,7 @@ async fn random_operations_at_once_on_few_charges_leave_the_books_in_balance() {
     });
     join_all(tasks).await;
     apps[0].database.assert_clean();
-    the_answers_add_up(&apps[0], &world);
+    assert_answers_add_up(&apps[0], &world);
     everything_remembered_is_replayed(&apps[1], &world).await;
     apps[0].database.assert_clean();
 }
@@ -81,11 +81,11 @@ async fn one_call(apps: &[TestApp; 2], world: &World, random: &mut Random) {
     }
 }
 
-/// Something new, or something that was sent before.
+/// A new request, or one that was sent before.
 fn next(world: &World, random: &mut Random) -> Sent {
     let mut all = world.sent.lock().unwrap();
     if !all.is_empty() && random.once_in(4) {
-        // The latest are the most likely to be running still.
+        // The latest requests are the most likely to be running still.
         let recent = all.len().min(TASKS);
         return all[all.len() - 1 - random.below(recent)].clone();
     }
@@ -120,7 +120,7 @@ fn with(list: &[String], stranger: &str) -> Vec<String> {
     if list.is_empty() { vec![stranger.to_owned()] } else { list.to_vec() }
 }
 
-/// Whoever loses a race is told so, and never by a fault of ours.
+/// Checks that an answer is a success or a documented error, and never a fault of the server.
 #[track_caller]
 fn check(sent: &Sent, reply: &Reply) {
     let (status, code) = (reply.status, reply.code().to_owned());
@@ -132,15 +132,15 @@ fn check(sent: &Sent, reply: &Reply) {
     assert!(allowed, "{} {}: {status} {}", sent.path, sent.body, reply.body);
 }
 
-/// What callers were told about refunds and captures is what the database says, computed from their answers alone.
-fn the_answers_add_up(app: &TestApp, world: &World) {
+/// Checks that the answers to refunds and captures alone add up to the rows of the database.
+fn assert_answers_add_up(app: &TestApp, world: &World) {
     let remembered = world.remembered.lock().unwrap();
     let count = |status: u16, path: &str| {
         let matches =
             |(sent, replies): &(&Sent, &Vec<Reply>)| sent.path == path && replies[0].status == status;
         i64::try_from(remembered.iter().filter(matches).count()).unwrap()
     };
-    // The four that the test began with were not told to a task.
+    // The answers to the first four charges went to no task.
     assert_eq!(app.database.count("charges WHERE status <> 'failed'"), count(201, "/v1/charges") + 4);
     assert_eq!(app.database.count("charges WHERE status = 'failed'"), count(402, "/v1/charges"));
     assert_eq!(app.database.count("customers"), count(201, "/v1/customers"));

@@ -1,4 +1,4 @@
-//! Chance at every route of the table: whatever comes, it is never our fault, and the caller is told what was theirs.
+//! Random requests to every route of the table: none causes a fault of the server, and each error explains itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ async fn random_requests_to_every_route_are_answered_and_never_with_a_fault_of_t
         let mut random = Random::new(seed.wrapping_add(task as u64));
         for _ in 0..REQUESTS / TASKS {
             let (what, call) = request(&app, &ids, &mut random);
-            // A URL that is none, or a header that is none, never leaves the client.
+            // An invalid URL or header never leaves the client.
             let reply = match call.try_send().await {
                 Ok(reply) => reply,
                 Err(error) if error.is_builder() => continue,
@@ -39,7 +39,7 @@ async fn random_requests_to_every_route_are_answered_and_never_with_a_fault_of_t
         }
     });
     join_all(tasks).await;
-    // Chance got everywhere: what works and what is refused.
+    // The random requests were numerous enough to succeed and to be refused.
     println!("{seen:?}");
     for status in [200, 201, 400, 404, 405, 415] {
         assert!(seen.borrow().contains_key(&status), "{status} never came");
@@ -67,7 +67,7 @@ async fn customer(app: &TestApp) -> String {
     call.send().await.expect(201).id().to_owned()
 }
 
-/// A random request to a random route, and how to tell it.
+/// A random request to a random route, and its description.
 fn request(app: &TestApp, ids: &[String], random: &mut Random) -> (String, Call) {
     let mut routes = app::routes();
     if random.once_in(2) {
@@ -89,7 +89,7 @@ fn request(app: &TestApp, ids: &[String], random: &mut Random) -> (String, Call)
         path = format!("{path}?{}", pairs.join("&"));
     }
     let body = match random.below(7) {
-        // Right, or nearly so.
+        // A valid value, or nearly so.
         0 | 1 => {
             let good = random.pick(&GOOD).to_owned() + &random.pick(&ids[..3]);
             let more = if random.once_in(2) { format!("&{}", pair(ids, random)) } else { String::new() };
@@ -122,7 +122,7 @@ fn request(app: &TestApp, ids: &[String], random: &mut Random) -> (String, Call)
     (what, call.body(media_type, body))
 }
 
-/// What some route takes, when an id follows.
+/// Parameters that some route takes, when an id follows.
 const GOOD: [&str; 4] = [
     "amount=1000&currency=usd&source=tok_visa&metadata[id]=",
     "amount=1000&currency=usd&source=tok_chargeDeclined&description=",
@@ -130,7 +130,7 @@ const GOOD: [&str; 4] = [
     "amount=100&charge=",
 ];
 
-/// Names that mean something to some route, so that chance gets past the first check.
+/// Names that some route knows, so that a random request gets past the first check.
 const NAMES: [&str; 24] = [
     "amount",
     "currency",

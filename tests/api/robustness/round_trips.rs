@@ -1,4 +1,4 @@
-//! What a request costs: round trips to PostgreSQL and statements that are prepared again.
+//! The cost of a request: round trips to PostgreSQL, and statements that are prepared again.
 
 use diesel::prelude::*;
 use futures_util::future::join_all;
@@ -7,7 +7,7 @@ use reqwest::Method;
 
 use crate::support::{CHARGE, HOLD, Proxy, Reply, TestApp, Traffic, fresh_key};
 
-/// A request of this test: its method, path and form, and the key, if it has one of its own choice.
+/// A request of this test: its method, path, form and key.
 struct Request {
     method: Method,
     path: String,
@@ -50,8 +50,8 @@ enum Kind {
 
 /// Each kind with its status and its round trips.
 ///
-/// Eight are the account with the record, BEGIN, the lock, the record again, the card, the charge with ledger and events,
-/// the record, COMMIT.
+/// Eight are the account with the record, BEGIN, the lock, the record again, the card, the charge with ledger and
+/// events, the record, COMMIT.
 const KINDS: [(Kind, u16, usize); 10] = [
     (Kind::Captured, 201, 8),
     (Kind::Authorised, 201, 8),
@@ -65,7 +65,7 @@ const KINDS: [(Kind, u16, usize); 10] = [
     (Kind::LookUp, 200, 5),
 ];
 
-/// A new request of a kind; what it needs is made first.
+/// Makes a new request of a kind, and first the objects that it needs.
 async fn request(app: &TestApp, kind: Kind) -> Request {
     let made = async |path: &str, form: &str| {
         let request = Request::post(path, form);
@@ -101,7 +101,7 @@ async fn request(app: &TestApp, kind: Kind) -> Request {
     }
 }
 
-/// Sends a request of a kind, and returns what it cost; the preparations are not counted.
+/// Sends a request of a kind, and returns its traffic without that of the preparations.
 async fn cost(app: &TestApp, proxy: &Proxy, kind: Kind, status: u16) -> Traffic {
     let request = request(app, kind).await;
     proxy.take();
@@ -172,7 +172,7 @@ async fn a_list_takes_the_same_statements_for_two_rows_and_for_a_hundred() {
     // The account, BEGIN, the charges, the balance transactions, the customers, the cards, ROLLBACK.
     assert_eq!(two.len(), 7, "{two:#?}");
     assert_eq!(list(100).await, two);
-    // A single id is compared otherwise, in as many statements.
+    // A single id is compared in another way, with the same number of statements.
     assert_eq!(list(1).await.len(), two.len());
 }
 
@@ -202,7 +202,7 @@ async fn bench_charge_sql_is_what_the_service_sends() {
     assert_eq!(script, sent);
 }
 
-/// A statement with `$` for whatever is its parameter, here or in pgbench, without casts and with single spaces.
+/// A statement of the service or of pgbench, with `$` for each parameter, without casts and with single spaces.
 fn normalised(statement: &str) -> String {
     let fresh = ["('{' || :first || :last || '}')", "(:first || :last)", "NULL"];
     let statement = fresh.iter().fold(statement.to_owned(), |text, fresh| text.replace(fresh, "$"));

@@ -1,5 +1,5 @@
-//! Bodies without end and clients without haste: they are answered, and then the connection is closed, whatever the
-//! client goes on to do.
+//! Endless bodies and slow clients: they are answered, and then the connection is closed, whatever the client goes on
+//! to do.
 
 use std::io::Write;
 use std::thread::sleep;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::support::bytes::{Bytes, FORM};
 use crate::support::{CHARGE, Raw, TestApp};
 
-/// The contract: so long after a 413 or 408 the socket is closed.
+/// The time after a 413 or 408 within which the contract closes the socket.
 const CLOSED: Duration = Duration::from_secs(5);
 
 const KIBIBYTE: usize = 1024;

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! The servers, clients and databases that the tests share.
 
 mod app;
 pub mod bytes;
@@ -43,10 +43,10 @@ use std::time::{Duration, Instant};
 /// The form of a charge of 10.00 usd.
 pub const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
 
-/// The form of one that is held until it is captured.
+/// The form of a charge that is held until it is captured.
 pub const HOLD: &str = "amount=1000&currency=usd&source=tok_visa&capture=false";
 
-/// What the servers of the tests are given as their secret key.
+/// The secret key of the tests' servers.
 pub const SECRET_KEY: &str = "the secret of the tests is long enough";
 
 /// A key that no other test has.

@@ -1,4 +1,4 @@
-//! A receiver of webhooks: a small real server that keeps what it is sent, and answers as it is told.
+//! A receiver of webhooks: a small real server that stores every request, and answers as the test decides.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -21,17 +21,17 @@ pub enum Behaviour {
     Answer(u16),
     /// 200, after a while.
     Slow(Duration),
-    /// 301, to there.
+    /// 301, to this URL.
     Redirect(String),
-    /// Not at all: it hangs up.
+    /// It closes the connection without an answer.
     Close,
-    /// Not at all, and it keeps the line open.
+    /// It never answers, and keeps the connection open.
     Never,
-    /// 200, and a body without an end.
+    /// 200, with an endless body.
     Endless,
 }
 
-/// What was sent.
+/// A request that was received.
 #[derive(Debug, Clone)]
 pub struct Received {
     pub at: Instant,
@@ -39,7 +39,7 @@ pub struct Received {
     pub body: Vec<u8>,
 }
 
-/// The server. Dropping it closes its door; whoever is inside may finish.
+/// The server. Dropping it refuses new connections; those that are open may finish.
 pub struct Receiver {
     pub address: SocketAddr,
     inside: Arc<Inside>,
@@ -50,7 +50,7 @@ struct Inside {
     received: Mutex<Vec<Received>>,
     /// How often each event came.
     times: Mutex<HashMap<String, usize>>,
-    /// How to answer an event that came for the nth time, from 1.
+    /// The answer to an event that came for the nth time, counted from 1.
     behaviour: Mutex<Box<dyn Fn(usize) -> Behaviour + Send>>,
     written: AtomicUsize,
 }
@@ -68,7 +68,7 @@ impl Receiver {
         Self { address: listener.address, inside, _listener: listener }
     }
 
-    /// One that takes everything.
+    /// A receiver that takes everything.
     pub fn good() -> Self {
         Self::start(|_| Behaviour::Answer(200))
     }
@@ -98,7 +98,7 @@ impl Receiver {
         self.inside.received.lock().unwrap().len()
     }
 
-    /// How many bytes of endless answers it got rid of.
+    /// The number of bytes of endless answers that could be written.
     pub fn written(&self) -> usize {
         self.inside.written.load(Ordering::SeqCst)
     }
@@ -187,14 +187,14 @@ impl Received {
         self.signature().split(',').skip(1).map(signature).collect()
     }
 
-    /// The signature that there should be, as documented and not as the server makes it.
+    /// The expected signature, computed from the documentation and not by the code of the server.
     pub fn signature_of(&self, secret: &str) -> String {
         let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
         mac.update(&[format!("{}.", self.signed_at()).as_bytes(), &self.body].concat());
         hex::encode(mac.finalize().into_bytes())
     }
 
-    /// That it is signed with these secrets, in this order, and with no other.
+    /// Checks that it is signed with these secrets, in this order, and with no other.
     #[track_caller]
     pub fn assert_signed(&self, secrets: &[&str]) {
         let expected: Vec<String> = secrets.iter().map(|secret| self.signature_of(secret)).collect();

@@ -1,4 +1,4 @@
-//! What a receiver is sent, when it is sent again, and what can be seen of it afterwards.
+//! Deliveries: what a receiver gets, when a delivery is repeated, and what the API shows of it afterwards.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ async fn event(app: &TestApp, event_type: &str) -> String {
     list["data"][0]["id"].as_str().expect("there is one").to_owned()
 }
 
-/// What became of an event, by endpoint.
+/// The deliveries of an event, by endpoint.
 async fn deliveries(app: &TestApp, event: &str) -> Vec<Value> {
     app.read(&format!("/v1/events/{event}/deliveries")).await["data"].as_array().unwrap().clone()
 }
@@ -35,12 +35,12 @@ async fn settled(app: &TestApp, event: &str) -> Value {
     }
 }
 
-/// The statuses that the attempts of a delivery met.
+/// The statuses of the attempts of a delivery.
 fn met(delivery: &Value) -> Vec<Value> {
     delivery["attempts"].as_array().unwrap().iter().map(|attempt| attempt["status_code"].clone()).collect()
 }
 
-/// That the official Python SDK takes it with this secret, and takes it with no other and no other body.
+/// Checks that the official Python SDK takes the event with this secret, and with no other secret and no other body.
 async fn assert_the_sdk_takes(received: &Received, secret: &str) {
     let mut python = sdk::python();
     python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sdk/construct_event.py"));
@@ -82,11 +82,11 @@ async fn an_event_arrives_signed_and_as_it_is_stored_and_its_deliveries_can_be_s
     assert!(app.state.clock.now().timestamp() - attempt["created"].as_i64().unwrap() < 30);
     let shown = app.read(&format!("/v1/events/{id}")).await;
     assert_eq!(shown["pending_webhooks"], 0);
-    // Otherwise it is shown as it was sent.
+    // Apart from that, the API shows the event as it was sent.
     let mut expected = sent.json();
     expected["pending_webhooks"] = json!(0);
     assert_eq!(shown, expected);
-    // A replay writes no event, so nothing more comes before what comes next.
+    // A replay writes no event, so the next delivery is that of the next event.
     app.charge().await;
     eventually("the next event", || receiver.count() == 2);
     let other = app.database.other_account();
@@ -147,7 +147,7 @@ async fn an_event_without_a_2xx_answer_is_sent_again_soon_with_the_same_bytes_an
             let pause = second.at
                 - first.at
                 - if message.starts_with("no answer") { Duration::from_secs(10) } else { Duration::ZERO };
-            // Within two seconds, and one more for a busy machine.
+            // The retry comes within two seconds, and one more for a busy machine.
             assert!(
                 pause > Duration::from_millis(900) && pause < Duration::from_secs(3),
                 "{behaviour:?}: {pause:?}"
@@ -171,7 +171,7 @@ async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_s
     for number in 1..=attempts {
         eventually("another attempt", || kept() == i64::try_from(number).unwrap());
         let filtered = async |value: bool| app.read(&format!("/v1/events?delivery_success={value}")).await;
-        // Stripe counts what is still pending among what was not delivered.
+        // Stripe counts a pending delivery as one that was not delivered.
         assert_eq!(filtered(false).await["data"][0]["id"], *id);
         assert_eq!(filtered(true).await["data"], json!([]));
         let pause = app.state.webhooks.schedule.pauses().get(number - 1);
@@ -188,14 +188,14 @@ async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_s
     assert_eq!((&failed["status"], &failed["next_attempt"]), (&json!("failed"), &Value::Null));
     assert_eq!(met(&failed), vec![json!(503); attempts]);
     assert_eq!(app.read(&format!("/v1/events/{id}")).await["pending_webhooks"], 0);
-    // A week later nothing more of it comes before what comes next.
+    // A week later there was no further attempt: the next delivery is that of the next event.
     receiver.behave(|_| Behaviour::Answer(200));
     app.state.clock.advance(Duration::from_secs(7 * 24 * 3600));
     app.charge().await;
     eventually("the next event", || receiver.count() == attempts + 1);
     assert_ne!(receiver.received().last().unwrap().event_id(), id);
 
-    // Sent again: it begins from the start of the schedule.
+    // A resent event begins at the start of the schedule.
     let resend = async |form: &str| app.submit(&format!("/v1/events/{id}/resend"), form).await;
     let reply = resend("").await.expect(200);
     assert_eq!((reply.id(), &reply.body["object"]), (&*id, &json!("event")));
@@ -207,7 +207,7 @@ async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_s
     again.assert_signed(&[&secret]);
     assert_eq!(app.read("/v1/events?delivery_success=true").await["data"].as_array().unwrap().len(), 2);
     assert_eq!(app.read("/v1/events?delivery_success=false").await["data"], json!([]));
-    // Also what was delivered; to this endpoint alone, or to one that is newer than the event.
+    // A delivered event can be resent too, to this endpoint alone or to one that is newer than the event.
     drop(worker);
     let newer = Receiver::good();
     let (new_endpoint, _) = newer.subscribe(&app, "customer.created").await;
@@ -217,7 +217,7 @@ async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_s
     eventually("both", || newer.count() == 1 && receiver.count() == attempts + 3);
     assert_eq!(newer.received()[0].body, again.body);
 
-    // Not to one that is not there, and not by another account.
+    // It cannot be sent to an unknown endpoint, nor by another account.
     app.submit(&format!("/v1/webhook_endpoints/{new_endpoint}"), "disabled=true").await.expect(200);
     for wrong in [&*new_endpoint, "we_x", &format!("we_{}", uuid::Uuid::now_v7().simple())] {
         let error = resend(&format!("webhook_endpoint={wrong}")).await.expect_error(400, "resource_missing");
@@ -241,7 +241,7 @@ async fn an_endless_answer_is_read_to_64_kib_and_stored_to_500_characters() {
     // NUL, which PostgreSQL cannot store, is left out.
     assert_eq!(delivery["attempts"][0]["answer"], "é".repeat(500));
     assert!(delivery["attempts"][0]["latency_ms"].as_u64().unwrap() < 9000, "it stops before the time limit");
-    // What was written and not read lies in the buffers of the connection.
+    // The bytes that were written and not read are in the buffers of the connection.
     assert!(receiver.written() < 16 * 1024 * 1024, "{}", receiver.written());
 }
 
@@ -276,7 +276,7 @@ async fn both_secrets_sign_until_the_grace_period_of_a_roll_ends() {
     next().await.assert_signed(&[&third, &second]);
     app.state.clock.advance(Duration::from_secs(101));
     next().await.assert_signed(&[&third]);
-    // A secret that has leaked signs no more at once, also not during another one's grace.
+    // A leaked secret stops signing at once, even during the grace period of another one.
     let fourth = roll("").await;
     let fifth = roll("grace_period_seconds=0").await;
     next().await.assert_signed(&[&fifth]);
@@ -298,7 +298,7 @@ async fn a_worker_that_dies_between_the_post_and_its_record_has_lost_nothing() {
     assert_eq!(deliveries(&app, &id).await[0]["status"], "pending");
     assert_eq!(app.database.count("webhook_attempts"), 0);
 
-    // While it is leased to the dead one nobody sends it; what comes later is not held up.
+    // Nobody sends the delivery while the dead worker holds its lease, and later deliveries do not wait for it.
     let _worker = Worker::start(&app);
     app.charge().await;
     eventually("the later event", || receiver.count() >= 2);
@@ -340,7 +340,7 @@ async fn deleting_and_disabling_stop_deliveries_at_once_and_leave_the_others_alo
     assert_eq!((disabled.count(), deleted.count()), counts);
     let canceled = "SELECT count(*) AS number FROM webhook_deliveries WHERE status = 'canceled'";
     assert_eq!(app.database.number(canceled), 2);
-    // Enabled again, it gets what happens from then on.
+    // After it is enabled again, it receives the events from then on.
     app.submit(&format!("/v1/webhook_endpoints/{to_disable}"), "disabled=false").await.expect(200);
     disabled.behave(|_| Behaviour::Answer(200));
     app.charge().await;
@@ -357,7 +357,7 @@ async fn an_endpoint_receives_events_in_the_version_that_it_was_made_with() {
     let form = format!("url={}&enabled_events[]=*&api_version=2031-01-01.\"x", receiver.url());
     app.submit("/v1/webhook_endpoints", &form).await.expect(201);
     let _worker = Worker::start(&app);
-    // What an object says is its own.
+    // A text of the object that looks like the version stays as it is.
     let own = "\"api_version\":\"2026-08-26.dahlia\"";
     let made = app.submit_json("/v1/customers", &json!({ "description": own })).await.expect(201);
     eventually("the event", || receiver.count() == 1);
@@ -383,7 +383,7 @@ async fn an_endpoint_keeps_its_secret_when_the_secret_key_of_the_server_is_repla
             builder.secrets = secrets;
         })
     };
-    // Each instance knows both, and then begins with the newer one.
+    // Each instance knows both secrets, and then begins with the newer one.
     for secrets in [[&older, &newer], [&newer, &older]] {
         seal_anew(&with(&secrets).state).await;
     }

@@ -1,4 +1,4 @@
-//! Many events at once, several workers, and endpoints of which one is slow and one is dead.
+//! Many events at once, several workers, and slow and dead endpoints beside a good one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -69,13 +69,13 @@ async fn killed_workers_lose_no_event_and_invent_none() {
         doomed.kill();
     }
     assert!(with_status(&app, &endpoint, "pending") > 0, "it was in the middle");
-    // What was leased to the dead is free when its lease is over.
+    // A delivery of a killed worker is free when its lease is over.
     app.state.clock.advance(Duration::from_secs(21));
     let _worker = Worker::start(&app);
     eventually("all deliveries", || with_status(&app, &endpoint, "delivered") == 100);
     let times = times(&receiver);
     assert_eq!(times.len(), 100);
-    // Each of the two had at most eight on their way.
+    // Each of the two had at most eight deliveries on their way.
     let again: usize = times.values().map(|times| times - 1).sum();
     assert!(again <= 16, "{again} came again");
     let ids = "SELECT count(DISTINCT id) AS number FROM events WHERE type = 'customer.created'";
@@ -151,7 +151,7 @@ async fn a_slow_and_a_dead_endpoint_do_not_delay_the_good_one() {
     run(100, 1).await;
     let beside_slow = run(1000, 8).await;
     for (what, (p50, p99)) in [("the dead", beside_dead), ("the slow", beside_slow)] {
-        // Far less than the others take for one answer, and a busy machine's share.
+        // Far less than the others need for one answer, with some time for a busy machine.
         assert!(p50 < alone.0 * 5 + Duration::from_millis(300), "{what}: {p50:?}, and alone {:?}", alone.0);
         assert!(p99 < alone.1 * 5 + Duration::from_millis(700), "{what}: {p99:?}, and alone {:?}", alone.1);
     }
@@ -182,7 +182,7 @@ async fn no_number_of_dead_endpoints_keeps_events_from_the_good_one() {
 #[tokio::test]
 async fn an_endpoint_gets_a_slot_although_silent_endpoints_could_fill_them_all() {
     let app = TestApp::spawn();
-    // 60 endpoints of 8 places each would hold 480, and there are 256.
+    // 60 endpoints of 8 slots each would take 480, and there are 256.
     let silent = Receiver::start(|_| Behaviour::Never);
     for _ in 0..4 {
         let account = app.database.other_account();
@@ -199,7 +199,7 @@ async fn an_endpoint_gets_a_slot_although_silent_endpoints_could_fill_them_all()
     let good = Receiver::good();
     good.subscribe(&app, "*").await;
     let _worker = Worker::start(&app);
-    // 16 of them get 8 each, and from then on each of the others gets one.
+    // 16 of them get 8 slots each, and from then on each of the others gets one.
     eventually("the silent ones have all they may", || silent.count() >= 128);
     let begun = Instant::now();
     cause_events(&app, 1).await;

@@ -1,4 +1,4 @@
-//! Endpoints of webhooks: what they are, who may have which, and which deliveries are written for them.
+//! Webhook endpoints: their properties, their limits, and the deliveries that are written for them.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn endpoint(app: &TestApp, form: &str) -> String {
     app.submit(PATH, form).await.expect(201).id().to_owned()
 }
 
-/// The deliveries there are, each as the type of its event and the status, in order.
+/// All deliveries in order, each as the type of its event and its status.
 fn deliveries(app: &TestApp, endpoint: &str) -> String {
     let uuid = uuid::Uuid::parse_str(endpoint.strip_prefix("we_").unwrap()).unwrap();
     app.database.text(&format!(
@@ -76,7 +76,7 @@ async fn an_endpoint_shows_what_it_was_made_with() {
     let made = app.submit(PATH, &form.replace("?b=c", "%3Fb%3Dc")).await.expect(201);
     let shown = |name: &str| made.body[name].clone();
     assert_eq!(shown("url"), "http://example.com:81/a?b=c");
-    // A type that this service does not have is no mistake: Stripe has many more.
+    // An event type that this service does not have is accepted, because Stripe has many more.
     assert_eq!(shown("enabled_events"), json!(["invoice.paid", "charge.succeeded"]));
     assert_eq!((shown("description"), shown("metadata")), (json!("mine"), json!({ "a": "1" })));
     assert_eq!((shown("api_version"), shown("status")), (json!("2026-08-26.dahlia"), json!("enabled")));
@@ -103,7 +103,7 @@ async fn an_endpoint_shows_what_it_was_made_with() {
         assert_shape(&updated.body, WEBHOOK_ENDPOINT);
         assert_eq!(updated.body[property], expected, "{form}");
         assert_eq!(app.read(&path).await, updated.body);
-        // And nothing else has changed.
+        // Nothing else has changed.
         expected_shape[property] = expected;
         if form == "description=again" {
             expected_shape["description"] = json!("again");
@@ -214,7 +214,7 @@ async fn an_account_has_at_most_sixteen_endpoints_however_many_are_made_at_once(
     let last = list["data"][9]["id"].as_str().unwrap();
     let rest = app.read(&format!("{PATH}?limit=10&starting_after={last}")).await;
     assert_eq!((rest["data"].as_array().unwrap().len(), &rest["has_more"]), (6, &json!(false)));
-    // What is deleted does not count, and another account has its own.
+    // A deleted endpoint does not count, and another account has a limit of its own.
     app.delete(&format!("{PATH}/{last}")).send().await.expect(200);
     endpoint(app, ENDPOINT).await;
     let other = app.database.other_account();
@@ -261,7 +261,7 @@ async fn a_delivery_is_written_with_its_event_for_each_endpoint_that_wants_it_an
     for none in [&*disabled, &*deleted, foreign.id()] {
         assert_eq!(deliveries(&app, none), "");
     }
-    // How many still want it, and in what is sent: this one at least.
+    // The event shows how many deliveries are pending; the body that is sent counts at least its own.
     let event = app.read("/v1/events?type=charge.succeeded").await["data"][0].clone();
     assert_eq!(event["pending_webhooks"], 2);
     assert!(
@@ -270,7 +270,7 @@ async fn a_delivery_is_written_with_its_event_for_each_endpoint_that_wants_it_an
             .contains(r#""pending_webhooks":1"#)
     );
 
-    // Disabling and deleting cancel what was still to be delivered.
+    // Disabling and deleting cancel pending deliveries.
     app.submit(&format!("{PATH}/{all}"), "disabled=true").await.expect(200);
     app.delete(&format!("{PATH}/{charges}")).send().await.expect(200);
     assert_eq!(deliveries(&app, &all), "charge.succeeded canceled, customer.created canceled");
@@ -278,7 +278,7 @@ async fn a_delivery_is_written_with_its_event_for_each_endpoint_that_wants_it_an
     assert_eq!(deliveries(&app, &customers), "customer.created pending");
     let path = format!("/v1/events/{}", event["id"].as_str().unwrap());
     assert_eq!(app.read(&path).await["pending_webhooks"], 0);
-    // Enabled again, it wants what happens from then on.
+    // After it is enabled again, it receives the events from then on.
     app.submit(&format!("{PATH}/{all}"), "disabled=false").await.expect(200);
     app.state.clock.advance(Duration::from_secs(1));
     app.charge().await;

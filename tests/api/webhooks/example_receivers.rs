@@ -22,7 +22,8 @@ async fn subscribe(app: &TestApp, address: SocketAddr) -> String {
     made.body["secret"].as_str().unwrap().to_owned()
 }
 
-/// Two events, one of them sent again, and forgeries; `taken` counts what the receiver has worked on.
+/// Sends two events, one of them twice, and forgeries. `taken` returns the number of events that the receiver
+/// processed.
 async fn assert_takes_each_event_once(app: &TestApp, address: SocketAddr, taken: impl Fn() -> usize) {
     let _worker = Worker::start(app);
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Where webhooks may not go, and the settings that say so.
+//! Private addresses, to which webhooks do not go, and the settings that allow them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ async fn a_private_address_is_refused_in_any_notation_when_an_endpoint_is_made_o
         }
     }
     assert_eq!(app.database.contents(), before);
-    // What is public is not, and where private ones are allowed they are.
+    // Public addresses are taken, and private ones where the settings allow them.
     for url in ["http://8.8.8.8/", "https://[2606:4700::1111]/", "http://172.32.0.1/", "http://localhost/"] {
         strict.submit(PATH, &form(url)).await.expect(201);
     }
@@ -101,7 +101,7 @@ async fn a_delivery_does_not_connect_to_a_url_that_leads_to_a_private_address() 
     let strict = strict(&app);
     let receiver = Receiver::good();
     let port = receiver.address.port();
-    // Names are looked up only then; and some endpoints were made while it was allowed.
+    // Names are resolved at delivery, and some endpoints were made while private addresses were allowed.
     for host in ["localhost", "LocalHost"] {
         strict.submit(PATH, &form(&format!("http://{host}:{port}/"))).await.expect(201);
     }
@@ -121,7 +121,7 @@ async fn a_delivery_does_not_connect_to_a_url_that_leads_to_a_private_address() 
     assert!(all.iter().all(|delivery| !error(delivery).is_empty() && delivery["status"] == "pending"));
     assert_eq!(receiver.count(), 0);
 
-    // Those ways do lead there, where that is allowed.
+    // Where private addresses are allowed, the same URLs do reach the receiver.
     app.state.clock.advance(Duration::from_secs(60));
     let _worker = Worker::start(&app);
     eventually("the same deliveries", || receiver.count() == 5);
@@ -150,7 +150,7 @@ async fn a_server_delivers_by_itself_unless_its_settings_leave_that_to_a_worker(
         let environment = [private, ("WEBHOOK_SCHEDULE", schedule), ("WEBHOOK_WORKER", "false")];
         let program = Program::start(&app.database, &environment);
         program.post("/v1/charges").key(&fresh_key()).form(CHARGE).send().await.expect(201);
-        // Longer than a worker rests; nothing else would show that there is none.
+        // Longer than the pause of a worker; only this can show that there is none.
         tokio::time::sleep(Duration::from_millis(700)).await;
         assert_eq!(receiver.count(), 0);
         let mut worker = Process::worker(&app.database, &environment);
@@ -164,7 +164,7 @@ async fn a_server_delivers_by_itself_unless_its_settings_leave_that_to_a_worker(
         }
         worker.kill();
         drop(program);
-        // By itself, and at once.
+        // The server delivers by itself, and at once.
         receiver.behave(|_| Behaviour::Answer(200));
         let program = Program::start(&app.database, &[private]);
         let before = receiver.count();

@@ -151,7 +151,7 @@ impl Peer {
         self.process.wait().unwrap();
     }
 
-    /// What a terminal does at Ctrl-C.
+    /// Interrupts the process as a terminal does at Ctrl-C.
     pub fn interrupt(mut self) {
         let group = i32::try_from(self.process.id()).unwrap();
         // SAFETY: kill only sends a signal, to the process group that this value started.

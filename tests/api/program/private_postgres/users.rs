@@ -1,4 +1,5 @@
-//! Operating-system users of the private PostgreSQL: root never runs the server itself, and nobody opens the cluster of another.
+//! Operating-system users of the private PostgreSQL: root never runs the server itself, and no user opens the cluster
+//! of another.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -1,4 +1,4 @@
-//! Sample requests of the keyed routes of payment intents and payment methods, for the four cases.
+//! Sample requests of the keyed routes of payment intents and payment methods.
 
 use futures_util::FutureExt;
 

@@ -7,12 +7,12 @@ use futures_util::future::LocalBoxFuture;
 
 use super::{CHARGE, HOLD, TestApp, fresh_key};
 
-/// A request that a route understands, with what it needs made beforehand, and another one.
+/// A request that a route understands, and another one. The objects that they need are already there.
 pub struct Sample {
     pub path: String,
     pub body: &'static str,
     pub another_body: &'static str,
-    /// What the same request answers when it runs once more: mostly what it answered first.
+    /// The status when the same request runs once more, which is mostly the first status.
     pub again: u16,
 }
 
@@ -177,7 +177,7 @@ pub fn samplers() -> impl Iterator<Item = &'static Sampler> {
     SAMPLERS.iter().chain(intents::SAMPLERS)
 }
 
-/// An endpoint where nobody is called, since these tests have no worker.
+/// An endpoint that is never called, since these tests have no worker.
 const ENDPOINT: &str = "url=http://127.0.0.1:9/hook&enabled_events[]=charge.succeeded";
 
 /// Makes an object, and returns its id.
