@@ -1,4 +1,4 @@
-//! A server of a test, in this process, on a port of its own.
+//! The server of a test, in this process and on a port of its own.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};
@@ -74,12 +74,12 @@ impl Default for Builder {
 }
 
 impl TestApp {
-    /// A server as users have it.
+    /// Starts a server with the usual settings.
     pub fn spawn() -> Self {
         Self::with(|_| {})
     }
 
-    /// A server that differs.
+    /// Starts a server with other settings.
     pub fn with(change: impl FnOnce(&mut Builder)) -> Self {
         let mut builder = Builder::default();
         change(&mut builder);
@@ -158,12 +158,12 @@ impl TestApp {
         self.post(path).key(&super::fresh_key()).json(body).send().await
     }
 
-    /// What stands at a path.
+    /// Reads a path, which has to answer 200.
     pub async fn read(&self, path: &str) -> Value {
         self.get(path).send().await.expect(200).body
     }
 
-    /// How many blocks of tables and indexes one more such request looks at. The app needs to have one connection.
+    /// The number of blocks of tables and indexes that a request reads. The app needs to have one connection.
     pub async fn blocks_of(&self, request: impl AsyncFnOnce()) -> i64 {
         let reported = async || {
             let report = self.state.database.run(|connection| {
@@ -179,7 +179,7 @@ impl TestApp {
         reported().await - before
     }
 
-    /// Makes a charge of 10.00 usd, and gives its id.
+    /// Makes a charge of 10.00 usd, and returns its id.
     pub async fn charge(&self) -> String {
         let key = super::fresh_key();
         let call = self.post("/v1/charges").key(&key).form(CHARGE);
@@ -189,7 +189,7 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        // The command is sent by the call; what is awaited here is nothing.
+        // The call itself sends the command, so there is nothing to await.
         drop(self.server.stop(false));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -197,7 +197,7 @@ impl Drop for TestApp {
     }
 }
 
-/// How often the probe of a name ran.
+/// How often the probe with each name ran.
 static PROBED: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
 
 /// How often the closure of the probe with this name has run, committed or not.
@@ -205,8 +205,8 @@ pub fn probed(name: &str) -> usize {
     PROBED.lock().unwrap().get(name).copied().unwrap_or(0)
 }
 
-/// The table of routes, and four more: one that does as it is told, one that forgets its transaction, one whose
-/// answer is a secret, and one that panics before it has a transaction.
+/// The table of routes, and four more: a probe whose parameters decide how it ends, a route that forgets its
+/// transaction, a route whose answer is a secret, and one that panics before it has a transaction.
 pub fn probe_routes() -> Vec<Route> {
     let mut routes = app::routes();
     routes.push(Route::post("/v1/probe", Policy::KEYED, || web::to(probe)));
@@ -217,7 +217,7 @@ pub fn probe_routes() -> Vec<Route> {
     routes
 }
 
-/// What a probe is told: its name, and how to end.
+/// The parameters of a probe: its name, and how it ends.
 struct Probe {
     name: String,
     milliseconds: u64,
@@ -236,7 +236,7 @@ impl Parameters for Probe {
     }
 }
 
-/// Writes a row (an account of its name), waits, and ends as it is told.
+/// Writes a row (an account with its name), waits, and ends as its parameters say.
 async fn probe(tx: Tx, body: Payload<Probe>) -> Result<Answer, Error> {
     tx.run(move |connection, cause| {
         use diesel::prelude::*;
@@ -254,7 +254,7 @@ async fn probe(tx: Tx, body: Payload<Probe>) -> Result<Answer, Error> {
         match probe.fail.as_deref() {
             Some("panic") => panic!("told to"),
             Some("error") => Err(Error::invalid("fail", "told to")),
-            // A statement fails, and the closure does as if nothing had happened.
+            // A statement fails, and the closure ignores it.
             Some("swallow") => {
                 let _ = diesel::sql_query("SELECT 1/0").execute(connection);
                 Ok(Answer::json(200, &json!({ "name": probe.name })))

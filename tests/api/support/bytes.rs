@@ -1,10 +1,10 @@
-//! Requests as bytes, in order but for what a test spoils.
+//! Requests as bytes, valid but for the parts that a test spoils.
 
 use super::{CHARGE, Raw, Reply, TestApp, TestDatabase, fresh_key};
 
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A request as bytes, complete and in order but for what the test spoils.
+/// A request as bytes, complete and valid but for the parts that the test spoils.
 #[derive(Clone)]
 pub struct Bytes {
     method: String,
@@ -92,7 +92,7 @@ impl Bytes {
         Some(reply)
     }
 
-    /// Fails unless the answer is the JSON error with this status.
+    /// Checks that the answer is the JSON error with this status.
     #[track_caller]
     pub fn is_refused(&self, app: &TestApp, status: u16) -> Reply {
         let shown: String = String::from_utf8_lossy(&self.write()).chars().take(600).collect();
@@ -101,7 +101,7 @@ impl Bytes {
         reply.expect_any_error(status)
     }
 
-    /// Fails unless HTTP itself refuses this: with an error of any form, or by closing.
+    /// Checks that HTTP itself refuses this, with an error of any form or by closing.
     #[track_caller]
     pub fn is_refused_by_http(&self, app: &TestApp) {
         if let Some(reply) = self.send(app) {
@@ -110,7 +110,7 @@ impl Bytes {
     }
 }
 
-/// What the database holds, so that a test can see that nothing was written.
+/// The number of rows in the database, so that a test can check that nothing was written.
 pub struct Unchanged<'a> {
     app: &'a TestApp,
     before: Vec<i64>,
@@ -121,7 +121,7 @@ impl<'a> Unchanged<'a> {
         Self { app, before: rows(&app.database) }
     }
 
-    /// Fails if anything was written since, or the server serves no more.
+    /// Checks that nothing was written since, and that the server still serves.
     #[track_caller]
     pub fn check(self) {
         assert_eq!(rows(&self.app.database), self.before, "something was written");

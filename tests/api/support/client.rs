@@ -1,4 +1,4 @@
-//! Calling the server, as SDKs do and as they do not.
+//! A client of the server, which can also send what no SDK would.
 
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::message::Message;
 
-/// A client of HTTP. The library chooses no implementation of TLS for all of its users, so the tests name theirs.
+/// A builder of HTTP clients. The library chooses no implementation of TLS for its users, so the tests name theirs.
 pub fn http() -> reqwest::ClientBuilder {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
 }
 
-/// A request that is being put together.
+/// A request that is being built.
 pub struct Call {
     request: reqwest::RequestBuilder,
 }
@@ -55,7 +55,7 @@ impl Call {
         self.header("Content-Type", content_type).bytes(body)
     }
 
-    /// A body of which no header speaks.
+    /// A body without a `Content-Type`.
     pub fn bytes(self, body: impl Into<Vec<u8>>) -> Self {
         let body: Vec<u8> = body.into();
         Self { request: self.request.body(body) }
@@ -65,7 +65,7 @@ impl Call {
         self.try_send().await.expect("the server answers")
     }
 
-    /// As `send`, for a server that may be gone.
+    /// Like `send`, for a server that may be gone.
     pub async fn try_send(self) -> Result<Reply, reqwest::Error> {
         let response = self.request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -119,7 +119,7 @@ impl Reply {
         self
     }
 
-    /// The JSON error of the contract, with this status.
+    /// Checks that the answer is the JSON error of the contract with this status.
     #[track_caller]
     pub fn expect_any_error(self, status: u16) -> Self {
         let reply = self.expect(status);
@@ -129,7 +129,7 @@ impl Reply {
         reply
     }
 
-    /// An error of this status and code, with the advice that belongs to it in body and header.
+    /// Checks that the answer is an error of this status and code, and that body and header give the same advice.
     #[track_caller]
     pub fn expect_error(self, status: u16, code: &str) -> Self {
         let reply = self.expect_any_error(status);

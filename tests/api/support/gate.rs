@@ -1,4 +1,4 @@
-//! Holding a request in the middle, for as long as a test looks at it.
+//! A gate that holds a request in the middle until the test opens it.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -31,13 +31,13 @@ impl Gate {
         (gate, faults)
     }
 
-    /// Lets it go on.
+    /// Lets the request go on.
     pub fn open(&self) {
         self.state.lock().unwrap().is_open = true;
         self.changed.notify_all();
     }
 
-    /// Whether the request stands before it.
+    /// Whether the request waits at the gate.
     pub fn is_waited_for(&self) -> bool {
         self.state.lock().unwrap().is_waiting
     }

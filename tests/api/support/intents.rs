@@ -1,4 +1,4 @@
-//! What tests of payment intents and payment methods share.
+//! Shapes and helpers for the tests of payment intents and payment methods.
 
 use serde_json::Value;
 
@@ -40,19 +40,19 @@ pub fn unknown_id(prefix: &str) -> String {
 }
 
 impl TestApp {
-    /// Makes a customer, and gives its id.
+    /// Makes a customer, and returns its id.
     pub async fn customer(&self) -> String {
         self.submit("/v1/customers", "").await.expect(201).id().to_owned()
     }
 
-    /// Makes a payment method of a test card, and gives its id.
+    /// Makes a payment method of a test card, and returns its id.
     pub async fn method(&self, card: &str) -> String {
         let form = format!("type=card&card[token]=tok_{card}");
         self.submit("/v1/payment_methods", &form).await.expect(201).id().to_owned()
     }
 
-    /// Makes a payment method that a customer keeps, and gives its id.
-    pub async fn kept_method(&self, card: &str, customer: &str) -> String {
+    /// Makes a payment method that is attached to a customer, and returns its id.
+    pub async fn attached_method(&self, card: &str, customer: &str) -> String {
         let path = format!("/v1/payment_methods/pm_card_{card}/attach");
         self.submit(&path, &format!("customer={customer}")).await.expect(200).id().to_owned()
     }
@@ -82,7 +82,7 @@ impl TestApp {
         intent
     }
 
-    /// An intent as it stands.
+    /// The current state of an intent.
     pub async fn intent_now(&self, intent: &Value) -> Value {
         self.read(&path_of(intent)).await
     }
@@ -102,13 +102,13 @@ impl TestApp {
     }
 }
 
-/// Where an intent is found.
+/// The path of an intent.
 #[track_caller]
 pub fn path_of(intent: &Value) -> String {
     format!("/v1/payment_intents/{}", intent["id"].as_str().expect("an intent has an id"))
 }
 
-/// The answer with `id` taken out of it, so that what is said of two ids can be compared.
-pub fn said(reply: &Reply, id: &str) -> (u16, String) {
+/// The answer without `id`, so that the answers about two ids can be compared.
+pub fn without_id(reply: &Reply, id: &str) -> (u16, String) {
     (reply.status, reply.body.to_string().replace(id, "ID"))
 }

@@ -1,11 +1,11 @@
-//! A port on which connections are accepted until it is told to stop.
+//! A port that accepts connections until its listener is dropped.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// A running listener. Dropping it closes its door; who is inside may finish.
+/// A running listener. Dropping it refuses new connections; those that are open may finish.
 pub struct Listener {
     pub address: SocketAddr,
     stopped: Arc<AtomicBool>,
@@ -13,7 +13,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Attends to each connection in a thread of its own, which ends with the connection.
+    /// Serves each connection in a thread of its own, which ends with the connection.
     pub fn start(attend: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -35,7 +35,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::SeqCst);
-        // It wakes up to find that it is over.
+        // The connection wakes the thread, which then finds that it is stopped.
         drop(TcpStream::connect(self.address));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -1,4 +1,4 @@
-//! What the servers in this process log.
+//! The log of the servers in this process.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -11,7 +11,7 @@ static LINES: LazyLock<Mutex<Vec<String>>> = LazyLock::new(|| {
     Mutex::default()
 });
 
-/// Starts to listen, and gives what has been logged since with `text` in it.
+/// Installs the logger at the first call, and returns the lines since then that contain `text`.
 pub fn logged(text: &str) -> Vec<String> {
     let lines = LINES.lock().unwrap();
     lines.iter().filter(|line| line.contains(text)).cloned().collect()

@@ -1,4 +1,4 @@
-//! A proxy that loses what passes through it, as networks do.
+//! A proxy that loses requests and answers, as networks do.
 
 use std::collections::HashMap;
 use std::io::{Result, Write};
@@ -10,7 +10,7 @@ use super::Raw;
 use super::listener::Listener;
 use super::message::Message;
 
-/// How long either side is waited for.
+/// How long the proxy waits for either side.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What happens to one request.
@@ -19,13 +19,13 @@ pub enum Fate {
     Delivered,
     /// The server never sees it.
     RequestLost,
-    /// The server answers, and the client never sees that.
+    /// The server answers, and the client never sees the answer.
     AnswerLost,
     /// The client's connection ends as soon as the server has the request.
     CutOff,
 }
 
-/// A request that came by.
+/// A request that the proxy met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
     pub key: String,
@@ -35,10 +35,10 @@ pub struct Passage {
     pub is_replay: bool,
 }
 
-/// What came by, in the order in which it was answered.
+/// The requests that the proxy met, in the order of their answers.
 pub type Journal = Arc<Mutex<Vec<Passage>>>;
 
-/// How often each key has come by.
+/// How often the proxy has met each key.
 type Met = Mutex<HashMap<String, usize>>;
 
 /// A running proxy. Dropping it stops it.
@@ -48,8 +48,8 @@ pub struct LossyProxy {
 }
 
 impl LossyProxy {
-    /// Stands before `server`; `fate` decides over the first, second, … request with the same idempotency key. What
-    /// has no key is delivered.
+    /// Starts a proxy before `server`. `fate` decides over the first, second, … request with the same idempotency key.
+    /// A request without a key is delivered.
     pub fn start(
         server: SocketAddr,
         journal: &Journal,
@@ -98,7 +98,7 @@ fn serve(
     Ok(())
 }
 
-/// How often a key has come by, this time included.
+/// Counts a request with this key, and returns how often the proxy has met the key.
 fn meet(met: &Met, key: &str) -> usize {
     let mut met = met.lock().unwrap();
     let times = met.entry(key.to_owned()).or_default();

@@ -1,19 +1,19 @@
-//! A message of HTTP/1.1, as it comes over the wire.
+//! A message of HTTP/1.1 as bytes.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// A request or an answer. The length of its body, if it has one, is announced.
+/// A request or an answer. A body needs a `Content-Length`.
 pub struct Message {
-    /// What is asked for, or the status.
+    /// The request line or the status line.
     pub first_line: String,
     pub headers: HeaderMap,
-    /// All of it.
+    /// Head and body.
     pub bytes: Vec<u8>,
     head_length: usize,
 }
 
 impl Message {
-    /// Takes the first message off what has arrived, as soon as all of it has.
+    /// Takes the first message off the bytes that have arrived, as soon as it is complete.
     pub fn take(arrived: &mut Vec<u8>) -> Option<Self> {
         let message = Self::head_of(arrived)?;
         let length = message.header("Content-Length").map_or(0, |length| length.parse().expect("a length"));
@@ -21,7 +21,7 @@ impl Message {
         (arrived.len() >= end).then(|| Self { bytes: arrived.drain(..end).collect(), ..message })
     }
 
-    /// As [`Message::take`], but without a body, whatever the head says.
+    /// Like [`Message::take`], but without a body, whatever the head says.
     pub fn take_head(arrived: &mut Vec<u8>) -> Option<Self> {
         let message = Self::head_of(arrived)?;
         arrived.drain(..message.head_length);

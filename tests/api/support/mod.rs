@@ -1,4 +1,4 @@
-//! What the tests share.
+//! The servers, clients and databases that the tests share.
 
 mod app;
 pub mod bytes;
@@ -18,6 +18,7 @@ mod proxy;
 mod random;
 mod raw;
 mod receiver;
+pub mod samples;
 pub mod sdk;
 pub mod shapes;
 mod worker;
@@ -34,7 +35,7 @@ pub use program::{Program, oncepay};
 pub use proxy::{Cut, Proxy, Traffic};
 pub use random::Random;
 pub use raw::Raw;
-pub use receiver::{Manner, Received, Receiver};
+pub use receiver::{Behaviour, Received, Receiver};
 pub use worker::Worker;
 
 use std::time::{Duration, Instant};
@@ -42,10 +43,10 @@ use std::time::{Duration, Instant};
 /// The form of a charge of 10.00 usd.
 pub const CHARGE: &str = "amount=1000&currency=usd&source=tok_visa";
 
-/// The form of one that is held until it is captured.
+/// The form of a charge that is held until it is captured.
 pub const HOLD: &str = "amount=1000&currency=usd&source=tok_visa&capture=false";
 
-/// What the servers of the tests are given as their secret key.
+/// The secret key of the tests' servers.
 pub const SECRET_KEY: &str = "the secret of the tests is long enough";
 
 /// A key that no other test has.

@@ -1,4 +1,4 @@
-//! The card network, as a test plays it.
+//! The card network, played by a test.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::app::TestApp;
 use super::client::Reply;
 
-/// Where it notifies.
+/// The path of its notifications.
 pub const NOTIFICATIONS: &str = "/v1/provider_notifications";
 
-/// Of the servers of the tests.
+/// The secret that it shares with the servers of the tests.
 pub const NETWORK_SECRET: &str = "whsec_network";
 
 /// An id that nobody else has, of this kind: `dp`, `ntf`.
@@ -20,14 +20,14 @@ pub fn fresh_id(prefix: &str) -> String {
     format!("{prefix}_{}", uuid::Uuid::now_v7().simple())
 }
 
-/// What is said of a dispute that is opened.
-pub fn claim(dispute: &str, charge: &str, inquiry: bool) -> Value {
+/// The data of a notification that a dispute is opened.
+pub fn opened_dispute(dispute: &str, charge: &str, inquiry: bool) -> Value {
     json!({ "dispute": dispute, "charge": charge, "reason": "fraudulent", "inquiry": inquiry })
 }
 
-/// What is said of a dispute that is closed.
-pub fn verdict(dispute: &str, charge: &str, outcome: &str) -> Value {
-    let mut data = claim(dispute, charge, false);
+/// The data of a notification that a dispute is closed.
+pub fn closed_dispute(dispute: &str, charge: &str, outcome: &str) -> Value {
+    let mut data = opened_dispute(dispute, charge, false);
     data["outcome"] = outcome.into();
     data
 }
@@ -41,7 +41,7 @@ impl TestApp {
     }
 
     /// A notification with an id of its own.
-    pub fn news(&self, event: &str, data: Value) -> Value {
+    pub fn notification(&self, event: &str, data: Value) -> Value {
         json!({ "id": fresh_id("ntf"), "type": event, "account": self.account(), "created": 1, "data": data })
     }
 
@@ -52,21 +52,21 @@ impl TestApp {
         self.notify_with(&body, &header).await
     }
 
-    /// Sends these bytes under this signature, as somebody without an API key.
+    /// Sends these bytes with this signature and without a valid API key.
     pub async fn notify_with(&self, body: &str, signature: &str) -> Reply {
         let call = self.call_as("none", reqwest::Method::POST, NOTIFICATIONS);
         call.header(signature::HEADER, signature).body("application/json", body).send().await
     }
 
-    /// Makes and sends a notification, and expects that it is taken.
-    pub async fn tell(&self, event: &str, data: Value) -> Reply {
-        self.notify(&self.news(event, data)).await.expect(200)
+    /// Makes and sends a notification, which has to be taken.
+    pub async fn send_notification(&self, event: &str, data: Value) -> Reply {
+        self.notify(&self.notification(event, data)).await.expect(200)
     }
 
-    /// Tells that a dispute of this charge is opened, and gives its id.
+    /// Opens a dispute of this charge, and returns its id.
     pub async fn disputed(&self, charge: &str) -> String {
         let dispute = fresh_id("dp");
-        self.tell("dispute.created", claim(&dispute, charge, false)).await;
+        self.send_notification("dispute.created", opened_dispute(&dispute, charge, false)).await;
         dispute
     }
 
@@ -80,7 +80,7 @@ impl TestApp {
         })
     }
 
-    /// Its own address for notifications.
+    /// The URL of this server for notifications.
     pub fn notifications_url(&self) -> String {
         format!("http://{}{NOTIFICATIONS}", self.address)
     }
@@ -92,7 +92,7 @@ impl TestApp {
         types.map(|event| event["type"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What is on the balance, in usd.
+    /// The available balance in usd, in cents.
     pub async fn usd(&self) -> i64 {
         self.read("/v1/balance").await["available"][0]["amount"].as_i64().unwrap()
     }

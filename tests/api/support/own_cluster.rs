@@ -1,4 +1,4 @@
-//! A PostgreSQL of one test, which may stop it or kill it.
+//! A PostgreSQL for one test alone, which may stop it or kill it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

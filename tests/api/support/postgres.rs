@@ -36,7 +36,7 @@ impl TestDatabase {
         PgConnection::establish(&self.url).expect("the test's database can be reached")
     }
 
-    /// Makes another account, and gives its key.
+    /// Makes another account, and returns its key.
     pub fn other_account(&self) -> String {
         let key = keys::random();
         keys::ensure(&mut self.connect(), &format!("other {key}"), &key, chrono::Utc::now()).unwrap();
@@ -77,8 +77,8 @@ impl TestDatabase {
         diesel::sql_query(statement).execute(&mut self.connect()).expect(statement);
     }
 
-    /// Adds copies of the oldest row of a table, under ids from [`id_in_sql`] of these numbers, which are older than all
-    /// others. `changed` lists what else is not the model's, as `'column', expression` for each; `n` is the number.
+    /// Adds copies of the oldest row of a table. Their ids come from [`id_in_sql`] of these numbers, and are older than
+    /// all others. `changed` lists other columns that differ, as `'column', expression` for each; `n` is the number.
     pub fn multiply(&self, table: &str, numbers: &Range<usize>, changed: &str) {
         let Range { start, end } = numbers;
         let id = id_in_sql("n");
@@ -91,8 +91,8 @@ impl TestDatabase {
         ));
     }
 
-    /// How many blocks of tables and indexes were looked at, once nobody is connected but one, who has reported it: others
-    /// report what they did when they end.
+    /// The number of blocks of tables and indexes that were read. It waits until only one connection is left, which has
+    /// to have reported its reads, because a connection reports them when it ends.
     pub fn blocks(&self) -> i64 {
         eventually("the end of all other connections", || {
             self.number(
@@ -140,9 +140,9 @@ impl TestDatabase {
         self.tables().into_iter().map(summary).collect()
     }
 
-    /// All that is stored in all tables, as text.
+    /// All rows of all tables, as text.
     pub fn dump(&self) -> String {
-        // Stored bodies are bytes, whose hex would hide what is in them.
+        // Stored bodies are bytes, whose hex would hide their text.
         let bodies =
             "SELECT coalesce(string_agg(encode(body, 'escape'), ' '), '') AS text FROM idempotency_records";
         let rows =
@@ -155,7 +155,7 @@ impl TestDatabase {
         audit(&mut self.connect()).expect("the audit runs")
     }
 
-    /// Fails the test if any rule of the data is broken.
+    /// Checks that the data break no rule of the audit.
     #[track_caller]
     pub fn assert_clean(&self) {
         let report = self.audit();
@@ -168,7 +168,7 @@ pub fn id_in_sql(number: &str) -> String {
     format!("('0190' || lpad(to_hex({number}), 28, '0'))::uuid")
 }
 
-/// The same, as the API shows it.
+/// The same id, as the API shows it.
 pub fn id_of(prefix: &str, number: usize) -> String {
     format!("{prefix}_0190{number:028x}")
 }
@@ -216,8 +216,8 @@ extern "C" fn stop_cluster() {
     }
 }
 
-/// A migrated database, made anew by each run, since migrations may have changed. What an earlier run that was
-/// killed has left is dropped.
+/// Makes a migrated database. Each run makes its own, since migrations may have changed, and drops the databases that a
+/// killed run has left.
 fn make_template(cluster: &Cluster) -> String {
     #[derive(QueryableByName)]
     struct Row {

@@ -1,4 +1,4 @@
-//! A child process: it is signalled, waited for and read, and it ends with the test.
+//! A child process that a test signals, waits for and reads. It ends with the test.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -21,18 +21,18 @@ impl Process {
         Self { child, log, last_signal: libc::SIGKILL }
     }
 
-    /// As it is, but for the signal that it gets when it is dropped.
+    /// The same process, with another signal for its end when it is dropped.
     pub fn dropped_by(mut self, last_signal: i32) -> Self {
         self.last_signal = last_signal;
         self
     }
 
-    /// What it prints, from its beginning. It can be asked for once.
+    /// The standard output from its beginning. It can be taken once.
     pub fn stdout(&mut self) -> ChildStdout {
         self.child.stdout.take().expect("nobody has asked for it yet")
     }
 
-    /// What it has logged so far, which is all that it wrote to standard error.
+    /// The log so far, which is all that the process wrote to standard error.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log.path()).expect("the log can be read")
     }
@@ -43,14 +43,14 @@ impl Process {
         unsafe { libc::kill(pid, signal) };
     }
 
-    /// Kills it, as `kill -9` does. Until now it has to have run.
+    /// Kills the process with SIGKILL. It has to be running still.
     #[track_caller]
     pub fn kill(&mut self) {
         self.signal(libc::SIGKILL);
         assert_eq!(self.wait().signal(), Some(libc::SIGKILL), "{}", self.log());
     }
 
-    /// Tells it to end, which it has to do in order.
+    /// Sends SIGTERM, and waits for an end in order.
     #[track_caller]
     pub fn end(&mut self) {
         self.signal(libc::SIGTERM);

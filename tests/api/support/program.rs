@@ -28,7 +28,7 @@ pub fn oncepay(arguments: &[&str]) -> Command {
     command
 }
 
-/// As `oncepay`, on a test's database and with these environment variables.
+/// Like `oncepay`, on a test's database and with these environment variables.
 pub fn oncepay_on(database: &TestDatabase, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = oncepay(arguments);
     command
@@ -38,10 +38,10 @@ pub fn oncepay_on(database: &TestDatabase, arguments: &[&str], environment: &[(&
     command
 }
 
-/// A program that serves, and has said so.
+/// A program that serves and has printed its greeting.
 pub struct Program {
     pub address: SocketAddr,
-    /// The key that its calls have: of the test's account, or the one that it printed.
+    /// The API key of its calls: that of the test's account, or the one that the program printed.
     pub api_key: String,
     /// All that it printed.
     pub greeting: String,
@@ -70,7 +70,7 @@ impl Program {
         while !greeting.contains("-d amount=") && !greeting.contains("api-key create") {
             if out.read_line(&mut greeting).unwrap() == 0 {
                 let status = process.wait();
-                panic!("it ended with {status}, and said {greeting} {}", process.log());
+                panic!("the program ended with {status} after it printed {greeting} {}", process.log());
             }
         }
         let last_of = |line: &str, mark| line.rsplit(mark).next().unwrap_or_default().to_owned();
@@ -82,7 +82,7 @@ impl Program {
         Self { address, api_key, greeting, process, client }
     }
 
-    /// The command to try that it printed.
+    /// The command to try, from the greeting.
     pub fn curl(&self) -> String {
         self.greeting[self.greeting.find("curl ").expect("it says what to try")..].trim().to_owned()
     }

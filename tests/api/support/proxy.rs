@@ -1,4 +1,4 @@
-//! A proxy between oncepay and PostgreSQL: it counts what oncepay sends, and can lose it.
+//! A proxy between oncepay and PostgreSQL: it counts the messages of oncepay, and can lose them.
 //!
 //! It listens on a Unix socket, as the tests' cluster does, and reads the frontend's side of the protocol (PostgreSQL's
 //! manual, "Message Formats"); the server's side it only hands on.
@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use tempfile::TempDir;
 
+use super::app::{Builder, TestApp};
 use super::postgres::TestDatabase;
 
-/// What oncepay sent since the last look.
+/// The messages of oncepay since the last look.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
     /// How many messages of each type: `P` is Parse, `B` Bind, `S` Sync, `Q` a simple query.
@@ -30,7 +31,7 @@ impl Traffic {
         self.messages.get(&message).copied().unwrap_or(0)
     }
 
-    /// How often an answer was waited for: the server answers each Sync and each simple query with one ReadyForQuery.
+    /// The number of round trips: the server answers each Sync and each simple query with one ReadyForQuery.
     pub fn round_trips(&self) -> usize {
         self.count('S') + self.count('Q')
     }
@@ -82,23 +83,36 @@ impl Proxy {
         Self { url: format!("{user}@{host}:{rest}"), shared, _directory: directory }
     }
 
+    /// Starts a server with one connection, which goes through a proxy.
+    pub fn with_app(configure: impl FnOnce(&mut Builder)) -> (TestApp, Self) {
+        let database = Arc::new(TestDatabase::new());
+        let proxy = Self::new(&database);
+        let app = TestApp::with(|builder| {
+            builder.url = Some(proxy.url().to_owned());
+            builder.database = Some(database);
+            builder.pool_size = 1;
+            configure(builder);
+        });
+        (app, proxy)
+    }
+
     /// The database of the test, through this proxy.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What was sent since the last look.
+    /// The messages since the last look.
     pub fn take(&self) -> Traffic {
         std::mem::take(&mut self.shared.traffic.lock().unwrap())
     }
 
-    /// Cuts the connection of the next statement that begins so.
+    /// Cuts the connection at the next statement that begins with this text.
     pub fn cut_next(&self, statement: &str, cut: Cut) {
         *self.shared.cut.lock().unwrap() = Some((statement.to_owned(), cut));
     }
 }
 
-/// Hands everything on in both directions, until one side ends.
+/// Forwards everything in both directions, until one side ends.
 fn serve(client: &UnixStream, server: &std::path::Path, shared: &Shared) {
     let Ok(server) = UnixStream::connect(server) else { return };
     let is_cut = AtomicBool::new(false);
@@ -108,13 +122,13 @@ fn serve(client: &UnixStream, server: &std::path::Path, shared: &Shared) {
             let _ = client.shutdown(Shutdown::Both);
         });
         let _ = forward(client, &server, shared, &is_cut);
-        // The server does what it was sent, sees that there is no more, and ends. A client that is cut off notices it
-        // only then: so its next request finds everything done, or nothing.
+        // The server runs what it has received, sees that no more comes, and ends. A client that is cut off notices
+        // only then, so its next request finds everything done or nothing.
         let _ = server.shutdown(Shutdown::Write);
     });
 }
 
-/// The server's bytes to the client, and nowhere once the connection is cut.
+/// Forwards the bytes of the server to the client, and drops them once the connection is cut.
 fn answer(mut server: &UnixStream, mut client: &UnixStream, is_cut: &AtomicBool) {
     let mut buffer = [0; 8192];
     while let Ok(read @ 1..) = server.read(&mut buffer) {
@@ -124,7 +138,7 @@ fn answer(mut server: &UnixStream, mut client: &UnixStream, is_cut: &AtomicBool)
     }
 }
 
-/// The frontend's messages, counted, to the server, until the client ends or is cut off.
+/// Counts the messages of the client and forwards them to the server, until the client ends or is cut off.
 fn forward(
     mut client: &UnixStream,
     mut server: &UnixStream,
@@ -156,7 +170,7 @@ fn forward(
 }
 
 impl Shared {
-    /// Counts a message, and gives the text of the statement that it runs.
+    /// Counts a message, and returns the text of the statement that it runs.
     fn note(&self, kind: char, message: &[u8], prepared: &mut HashMap<String, String>) -> Option<String> {
         let mut texts =
             message[4..].split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
@@ -186,7 +200,7 @@ impl Shared {
     }
 }
 
-/// Length and body.
+/// Reads the length and the body of a message.
 fn read_message(mut from: &UnixStream) -> io::Result<Vec<u8>> {
     let mut message = vec![0; 4];
     from.read_exact(&mut message)?;

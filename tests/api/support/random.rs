@@ -1,19 +1,19 @@
-//! Chance that can be had again: the seed of a storm is printed when it fails, and `SEED` brings it back.
+//! Random numbers that can be repeated: a failed test prints its seed, and `SEED` sets it again.
 
 use std::time::SystemTime;
 
-/// SplitMix64: small, and good enough to stir requests.
+/// SplitMix64, which is small and good enough to mix requests.
 pub struct Random(u64);
 
 impl Random {
-    /// The seed that the environment asks for, or a new one. A test prints it; only a failed test's words are shown.
+    /// The seed from the environment, or a new one. It is printed, and a test's output is shown only when it fails.
     pub fn seed() -> u64 {
         let asked = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = asked.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
             now.as_nanos() as u64
         });
-        println!("SEED={seed} brings this storm back");
+        println!("SEED={seed} repeats this run");
         seed
     }
 

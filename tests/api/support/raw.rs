@@ -1,4 +1,4 @@
-//! HTTP as bytes on a socket: for requests that no client library would send, and for the servers that tests play.
+//! HTTP as bytes on a socket, for requests that no client library would send, and for servers that a test plays.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use super::client::Reply;
 use super::message::Message;
 
-/// How long an answer is waited for.
+/// How long a test waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One side of a connection.
 pub struct Raw {
     stream: TcpStream,
-    /// What was received and not yet read as a message.
+    /// Bytes that were received and not yet read as a message.
     received: Vec<u8>,
 }
 
@@ -33,17 +33,17 @@ impl Raw {
         self.stream.try_clone().expect("a socket can be shared")
     }
 
-    /// Sends. That the server no longer reads is no error here: what it answered is what counts.
+    /// Sends bytes. It is no error if the server no longer reads, because only its answer counts.
     pub fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// Says that nothing more will be sent, and goes on to read.
+    /// Closes the sending side, and goes on to read.
     pub fn half_close(&self) {
         self.stream.shutdown(Shutdown::Write).expect("the connection stands");
     }
 
-    /// Sends, and gives the next answer.
+    /// Sends, and returns the next answer.
     #[track_caller]
     pub fn ask(&mut self, bytes: &[u8]) -> Option<Reply> {
         self.send(bytes);
@@ -56,7 +56,7 @@ impl Raw {
         self.answer_to("GET")
     }
 
-    /// As [`Raw::answer`], to a request of this method: after `HEAD` comes no body, whatever the head says.
+    /// Like [`Raw::answer`], for a request of this method: `HEAD` gets no body, whatever the head says.
     #[track_caller]
     pub fn answer_to(&mut self, method: &str) -> Option<Reply> {
         let take = if method == "HEAD" { Message::take_head } else { Message::take };
@@ -85,7 +85,7 @@ impl Raw {
         }
     }
 
-    /// Waits until the server has closed, and says how long that took; `None` if it did not within `patience`.
+    /// Waits until the server has closed, and returns how long that took; `None` if it did not within `patience`.
     pub fn closed_within(&mut self, patience: Duration) -> Option<Duration> {
         let begun = Instant::now();
         while self.receive(begun + patience) {}
@@ -93,7 +93,7 @@ impl Raw {
         (elapsed < patience).then_some(elapsed)
     }
 
-    /// Fails if anything comes after the answers that were read, now that nothing more is asked.
+    /// Checks that nothing follows the answers that were read.
     #[track_caller]
     pub fn expect_end(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
@@ -102,7 +102,7 @@ impl Raw {
         assert!(self.received.is_empty(), "after the answer: {}", String::from_utf8_lossy(&self.received));
     }
 
-    /// Receives something before the deadline; a closed or reset connection gives nothing.
+    /// Receives bytes before the deadline. Returns false at the deadline and for a closed or reset connection.
     fn receive(&mut self, deadline: Instant) -> bool {
         let Some(time_left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
         else {

@@ -1,4 +1,4 @@
-//! A receiver of webhooks: a small real server that keeps what it is sent, and answers as it is told.
+//! A receiver of webhooks: a small real server that stores every request, and answers as the test decides.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -16,22 +16,22 @@ use super::{Raw, TestApp};
 
 /// How a receiver answers.
 #[derive(Debug, Clone)]
-pub enum Manner {
+pub enum Behaviour {
     /// With this status, and with the text `answer`.
     Answer(u16),
     /// 200, after a while.
     Slow(Duration),
-    /// 301, to there.
+    /// 301, to this URL.
     Redirect(String),
-    /// Not at all: it hangs up.
+    /// It closes the connection without an answer.
     Close,
-    /// Not at all, and it keeps the line open.
+    /// It never answers, and keeps the connection open.
     Never,
-    /// 200, and a body without an end.
+    /// 200, with an endless body.
     Endless,
 }
 
-/// What was sent.
+/// A request that was received.
 #[derive(Debug, Clone)]
 pub struct Received {
     pub at: Instant,
@@ -39,7 +39,7 @@ pub struct Received {
     pub body: Vec<u8>,
 }
 
-/// The server. Dropping it closes its door; whoever is inside may finish.
+/// The server. Dropping it refuses new connections; those that are open may finish.
 pub struct Receiver {
     pub address: SocketAddr,
     inside: Arc<Inside>,
@@ -50,17 +50,17 @@ struct Inside {
     received: Mutex<Vec<Received>>,
     /// How often each event came.
     times: Mutex<HashMap<String, usize>>,
-    /// How to answer an event that came for the nth time, from 1.
-    manner: Mutex<Box<dyn Fn(usize) -> Manner + Send>>,
+    /// The answer to an event that came for the nth time, counted from 1.
+    behaviour: Mutex<Box<dyn Fn(usize) -> Behaviour + Send>>,
     written: AtomicUsize,
 }
 
 impl Receiver {
-    pub fn start(manner: impl Fn(usize) -> Manner + Send + 'static) -> Self {
+    pub fn start(behaviour: impl Fn(usize) -> Behaviour + Send + 'static) -> Self {
         let inside = Arc::new(Inside {
             received: Mutex::default(),
             times: Mutex::default(),
-            manner: Mutex::new(Box::new(manner)),
+            behaviour: Mutex::new(Box::new(behaviour)),
             written: AtomicUsize::new(0),
         });
         let shared = Arc::clone(&inside);
@@ -68,21 +68,21 @@ impl Receiver {
         Self { address: listener.address, inside, _listener: listener }
     }
 
-    /// One that takes everything.
+    /// A receiver that takes everything.
     pub fn good() -> Self {
-        Self::start(|_| Manner::Answer(200))
+        Self::start(|_| Behaviour::Answer(200))
     }
 
     /// Answers differently from now on.
-    pub fn behave(&self, manner: impl Fn(usize) -> Manner + Send + 'static) {
-        *self.inside.manner.lock().unwrap() = Box::new(manner);
+    pub fn behave(&self, behaviour: impl Fn(usize) -> Behaviour + Send + 'static) {
+        *self.inside.behaviour.lock().unwrap() = Box::new(behaviour);
     }
 
     pub fn url(&self) -> String {
         format!("http://{}/hook", self.address)
     }
 
-    /// Makes an endpoint for events of these types, separated by commas, and gives its id and its secret.
+    /// Makes an endpoint for events of these types, separated by commas, and returns its id and its secret.
     pub async fn subscribe(&self, app: &TestApp, types: &str) -> (String, String) {
         let types: String = types.split(',').map(|name| format!("&enabled_events[]={name}")).collect();
         let made =
@@ -98,7 +98,7 @@ impl Receiver {
         self.inside.received.lock().unwrap().len()
     }
 
-    /// How many bytes of endless answers it got rid of.
+    /// The number of bytes of endless answers that could be written.
     pub fn written(&self) -> usize {
         self.inside.written.load(Ordering::SeqCst)
     }
@@ -118,34 +118,34 @@ impl Inside {
                 let mut times = self.times.lock().unwrap();
                 *times.entry(id).and_modify(|times| *times += 1).or_insert(1)
             };
-            let manner = (self.manner.lock().unwrap())(times);
-            if self.answer(&mut stream, &manner).is_none() {
+            let behaviour = (self.behaviour.lock().unwrap())(times);
+            if self.answer(&mut stream, &behaviour).is_none() {
                 break;
             }
         }
     }
 
     /// `None`: the connection is over.
-    fn answer(&self, stream: &mut TcpStream, manner: &Manner) -> Option<()> {
+    fn answer(&self, stream: &mut TcpStream, behaviour: &Behaviour) -> Option<()> {
         let mut send = |text: &str| stream.write_all(text.as_bytes()).ok();
-        match manner {
-            Manner::Answer(status) => {
+        match behaviour {
+            Behaviour::Answer(status) => {
                 send(&format!("HTTP/1.1 {status} So\r\nContent-Length: 6\r\n\r\nanswer"))
             }
-            Manner::Slow(time) => {
+            Behaviour::Slow(time) => {
                 std::thread::sleep(*time);
                 send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nanswer")
             }
-            Manner::Redirect(to) => {
+            Behaviour::Redirect(to) => {
                 send(&format!("HTTP/1.1 301 So\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"))
             }
-            Manner::Close => None,
-            Manner::Never => {
+            Behaviour::Close => None,
+            Behaviour::Never => {
                 // Until the other side gives up.
                 let _ = stream.read(&mut [0]);
                 None
             }
-            Manner::Endless => {
+            Behaviour::Endless => {
                 send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")?;
                 while stream.write_all("\0é".repeat(1000).as_bytes()).is_ok() {
                     self.written.fetch_add(3000, Ordering::SeqCst);
@@ -187,14 +187,14 @@ impl Received {
         self.signature().split(',').skip(1).map(signature).collect()
     }
 
-    /// The signature that there should be, as documented and not as the server makes it.
+    /// The expected signature, computed from the documentation and not by the code of the server.
     pub fn signature_of(&self, secret: &str) -> String {
         let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
         mac.update(&[format!("{}.", self.signed_at()).as_bytes(), &self.body].concat());
         hex::encode(mac.finalize().into_bytes())
     }
 
-    /// That it is signed with these secrets, in this order, and with no other.
+    /// Checks that it is signed with these secrets, in this order, and with no other.
     #[track_caller]
     pub fn assert_signed(&self, secrets: &[&str]) {
         let expected: Vec<String> = secrets.iter().map(|secret| self.signature_of(secret)).collect();

@@ -9,7 +9,7 @@ use tokio::process::Command;
 /// Longer than any script takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The Python that has the SDK, isolated from whatever the user's environment says of Python and of proxies.
+/// The Python with the SDK, isolated from the user's settings of Python and of proxies.
 pub fn python() -> Command {
     let python = target().join("sdk-venv/bin/python");
     assert!(
@@ -26,7 +26,7 @@ pub fn python() -> Command {
     command
 }
 
-/// Node with its SDK, which the tests do without where there is no Node.
+/// Node with its SDK, or `None` where there is no Node. The tests then skip it.
 pub fn node() -> Option<Command> {
     let modules = target().join("sdk-node/node_modules");
     modules.join("stripe").exists().then(|| {
@@ -36,7 +36,7 @@ pub fn node() -> Option<Command> {
     })
 }
 
-/// Runs to the end, and gives what was printed.
+/// Runs a command to its end, and returns its output.
 #[track_caller]
 pub fn finish(mut command: Command) -> impl Future<Output = String> {
     let caller = std::panic::Location::caller();

@@ -1,4 +1,4 @@
-//! What every object has to have on the wire: Stripe's published keys that are always there, and their types.
+//! The required properties of every object on the wire: Stripe's published keys, and their types.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ pub const WEBHOOK_ENDPOINT: Shape = "id:text object:text api_version:text? appli
 
 pub const LIST: Shape = "object:text url:text has_more:boolean data:list";
 
-/// Fails the test if a key is missing or of another type.
+/// Checks that every key is there and has its type.
 #[track_caller]
 pub fn assert_shape(object: &Value, shape: Shape) {
     for property in shape.split_whitespace() {
@@ -73,7 +73,7 @@ pub fn assert_shape(object: &Value, shape: Shape) {
     }
 }
 
-/// The same value without what no two objects share: ids become their prefixes, and times 0.
+/// The same value without the properties that no two objects share: ids become their prefixes, and times 0.
 pub fn without_identity(value: &Value) -> Value {
     match value {
         Value::String(text) => match text.split_once('_') {

@@ -1,4 +1,4 @@
-//! Senders of webhooks: in this process, and as one that can be killed.
+//! Workers that send webhooks: in this process, and as a process that can be killed.
 
 use std::thread::JoinHandle;
 
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::program::oncepay_on;
 use super::{Process, TestApp, TestDatabase};
 
-/// A worker on the state of a test's server. Dropping it ends it, wherever it is.
+/// A worker on the state of a test's server. Dropping it ends it at once.
 pub struct Worker {
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
