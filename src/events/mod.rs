@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::error::Error;
 use crate::schema::events;
 use crate::types::ids::{AccountId, EventId, RequestId, kinds};
-use crate::types::{Cause, Kind, Page, write_json};
+use crate::types::{Cause, Page, write_json};
 use crate::webhooks;
 use crate::wire::ids;
 use crate::wire::{API_VERSION, List};

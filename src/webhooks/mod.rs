@@ -29,7 +29,7 @@ use crate::schema::webhook_endpoints;
 use crate::secrets::{Secrets, random_text};
 use crate::types::ids::{AccountId, EventId, RequestId, WebhookEndpointId, kinds};
 use crate::types::text_column;
-use crate::types::{Cause, Kind, Metadata, MetadataPatch, Page};
+use crate::types::{Cause, Metadata, MetadataPatch, Page};
 use crate::wire::ids;
 use crate::wire::params::patch_metadata;
 use crate::wire::shared::Texts;

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::schema::balance_transactions;
 use crate::types::ids::{AccountId, BalanceTransactionId, ChargeId, RefundId, RequestId, kinds};
 use crate::types::text_column;
-use crate::types::{Cause, Currency, Kind, Page};
+use crate::types::{Cause, Currency, Page};
 use crate::wire::{List, ids};
 
 /// A row of the ledger; Stripe calls it a balance transaction.

@@ -30,7 +30,7 @@ use crate::types::ids::{
     AccountId, BalanceTransactionId, ChargeId, CustomerId, PaymentIntentId, PaymentMethodId, RequestId, kinds,
 };
 use crate::types::text_column;
-use crate::types::{Amount, Cause, Currency, Kind, Metadata, MetadataPatch, Page, money};
+use crate::types::{Amount, Cause, Currency, Metadata, MetadataPatch, Page, money};
 use crate::wire::ids;
 use crate::wire::params::{self, Email, patch_metadata};
 use crate::wire::shared::Shipping;

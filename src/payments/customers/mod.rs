@@ -16,7 +16,7 @@ use crate::payments::payment_methods::{self, Named};
 use crate::payments::tokens::{self, Source};
 use crate::schema::customers;
 use crate::types::ids::{AccountId, CardId, CustomerId, PaymentMethodId, RequestId, kinds};
-use crate::types::{Cause, Kind, Metadata, MetadataPatch, Page};
+use crate::types::{Cause, Metadata, MetadataPatch, Page};
 use crate::wire::ids;
 use crate::wire::params::{Email, patch_metadata};
 use crate::wire::shared::{Address, Shipping, Texts};

@@ -25,7 +25,7 @@ use crate::payments::charges::{self, Charge};
 use crate::schema::disputes;
 use crate::types::ids::{AccountId, ChargeId, DisputeId, PaymentIntentId, RequestId, kinds};
 use crate::types::text_column;
-use crate::types::{Cause, Currency, Kind, Metadata, MetadataPatch, Page};
+use crate::types::{Cause, Currency, Metadata, MetadataPatch, Page};
 use crate::wire::params::patch_metadata;
 use crate::wire::{List, ids};
 

@@ -25,7 +25,7 @@ use crate::secrets::random_text;
 use crate::types::ids::{
     AccountId, ChargeId, CustomerId, PaymentIntentId, PaymentMethodId, RequestId, kinds,
 };
-use crate::types::{Amount, Cause, Currency, Kind, Metadata, MetadataPatch, Page};
+use crate::types::{Amount, Cause, Currency, Metadata, MetadataPatch, Page};
 use crate::wire::ids;
 use crate::wire::params::{self, patch_metadata};
 use crate::wire::shared::Shipping;

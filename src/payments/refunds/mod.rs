@@ -22,7 +22,7 @@ use crate::types::ids::{
     RequestId, kinds,
 };
 use crate::types::text_column;
-use crate::types::{Amount, Cause, Currency, Kind, Metadata, MetadataPatch, Page, money};
+use crate::types::{Amount, Cause, Currency, Metadata, MetadataPatch, Page, money};
 use crate::wire::params::{self, patch_metadata};
 use crate::wire::{List, ids};
 

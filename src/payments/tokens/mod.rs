@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::payments::payment_methods::{self, CardOrToken, CreatePaymentMethod, NewCard, PaymentMethod};
 use crate::schema::tokens;
 use crate::types::ids::{AccountId, CardId, CustomerId, PaymentMethodId, RequestId, TokenId, kinds};
-use crate::types::{Cause, Id, Kind};
+use crate::types::{Cause, Id};
 use crate::wire::ids;
 use crate::wire::params::{FromParameter, Parameter};
 
