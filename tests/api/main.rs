@@ -15,6 +15,7 @@ mod contract_answers;
 mod contract_keys;
 mod contract_order;
 mod contract_same_request;
+mod contributing;
 mod customers;
 mod declines;
 mod disputes;
