@@ -42,11 +42,7 @@ pub struct CreateVoucher {
 }
 
 /// Creates a voucher.
-pub fn create(
-    connection: &mut PgConnection,
-    cause: &Cause,
-    create: CreateVoucher,
-) -> Result<Voucher, Error> {
+pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateVoucher) -> Result<Voucher, Error> {
     let voucher = Voucher {
         account_id: cause.account,
         id: cause.new_id(),
