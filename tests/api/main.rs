@@ -1,66 +1,24 @@
-//! One test binary. Each test has a real server on a real PostgreSQL, with a database of its own, and all run in
+//! One test binary. Each test has a real server on a real PostgreSQL with a database of its own, and all tests run in
 //! parallel. A test is a sentence; what it needs from the world is in [`support`].
+//!
+//! What each folder proves:
+//!
+//! - [`contract`]: a request runs once, and its repetition gets the same answer;
+//! - [`crashes`]: whatever dies in the middle, a request is done or not done, and a retry finds out which;
+//! - [`nouns`]: each resource does what its documentation says, and refuses the rest with a reason;
+//! - [`intents`]: a payment intent goes through its states, and through no others;
+//! - [`webhooks`]: each event reaches each endpoint that wants it, signed, and goes nowhere else;
+//! - [`network`]: what the card network says later is applied once, in whichever order it arrives;
+//! - [`robustness`]: no input, no load and no size of the tables breaks the service, its books or its speed;
+//! - [`program`]: the commands, the settings, the log and the README do what a user reads about them.
 
 mod support;
 
-mod attachment;
-mod audit;
-mod audit_intents;
-mod bad_bodies;
-mod bad_http;
-mod bad_input;
-mod balance;
-mod charges;
-mod contract_answers;
-mod contract_keys;
-mod contract_order;
-mod contract_same_request;
-mod contributing;
-mod customers;
-mod declines;
-mod disputes;
-mod embedded;
-mod errors;
-mod events;
-mod expand;
-mod four_cases;
-mod fuzz;
-mod holds;
-mod intent_charges;
-mod intent_costs;
-mod intent_declines;
-mod intent_expand;
-mod intent_model;
-mod intent_parameters;
-mod intent_races;
-mod intent_samples;
-mod intent_states;
-mod key_look_up;
-mod kill_storm;
-mod lists;
-mod log_lines;
-mod migrations;
-mod money;
-mod money_storm;
+mod contract;
+mod crashes;
+mod intents;
 mod network;
-mod news_storm;
-mod notifications;
-mod outcomes;
-mod payment_intents;
-mod payment_methods;
-mod plans;
+mod nouns;
 mod program;
-mod races;
-mod readme;
-mod receivers;
-mod refund_news;
-mod refunds;
-mod riskiest;
-mod round_trips;
-mod sdk;
-mod sweeping;
-mod tokens;
-mod webhook_delivery;
-mod webhook_storm;
-mod webhook_targets;
+mod robustness;
 mod webhooks;

@@ -18,6 +18,7 @@ mod proxy;
 mod random;
 mod raw;
 mod receiver;
+pub mod samples;
 pub mod sdk;
 pub mod shapes;
 mod worker;

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use tempfile::TempDir;
 
+use super::app::{Builder, TestApp};
 use super::postgres::TestDatabase;
 
 /// What oncepay sent since the last look.
@@ -80,6 +81,19 @@ impl Proxy {
         let directory_name = directory.path().to_str().unwrap();
         let host = percent_encode(directory_name.as_bytes(), NON_ALPHANUMERIC);
         Self { url: format!("{user}@{host}:{rest}"), shared, _directory: directory }
+    }
+
+    /// Starts a server with one connection, which goes through a proxy.
+    pub fn with_app(configure: impl FnOnce(&mut Builder)) -> (TestApp, Self) {
+        let database = Arc::new(TestDatabase::new());
+        let proxy = Self::new(&database);
+        let app = TestApp::with(|builder| {
+            builder.url = Some(proxy.url().to_owned());
+            builder.database = Some(database);
+            builder.pool_size = 1;
+            configure(builder);
+        });
+        (app, proxy)
     }
 
     /// The database of the test, through this proxy.

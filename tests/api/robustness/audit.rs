@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use chrono::Datelike;
 
-use crate::audit_intents;
+use super::audit_of_intents;
 use crate::support::network::verdict;
 use crate::support::{TestApp, TestDatabase, fresh_key};
 
@@ -204,7 +204,8 @@ async fn each_rule_of_the_audit_is_seen_to_be_broken_when_it_is_and_no_other() {
         assert_eq!(broken.map(|finding| finding.rule).collect::<Vec<_>>(), [*rule], "{statement}");
     }
     app.database.assert_clean();
-    let known: BTreeSet<&str> = BREAKS.iter().chain(&audit_intents::BREAKS).map(|(rule, _)| *rule).collect();
+    let known: BTreeSet<&str> =
+        BREAKS.iter().chain(&audit_of_intents::BREAKS).map(|(rule, _)| *rule).collect();
     let rules: BTreeSet<&str> = app.database.audit().findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(known, rules, "a rule that nobody has seen fail proves nothing");
 }

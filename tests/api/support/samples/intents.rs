@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt;
 
-use crate::four_cases::{Sample, Sampler, make};
+use super::{Sample, Sampler, make};
 
 const METHODS: &str = "/v1/payment_methods";
 const INTENTS: &str = "/v1/payment_intents";

@@ -1,13 +1,11 @@
 //! What a request costs: round trips to PostgreSQL and statements that are prepared again.
 
-use std::sync::Arc;
-
 use diesel::prelude::*;
 use futures_util::future::join_all;
 use oncepay::error::Error;
 use reqwest::Method;
 
-use crate::support::{CHARGE, Cut, HOLD, Proxy, Reply, TestApp, TestDatabase, Traffic, fresh_key};
+use crate::support::{CHARGE, HOLD, Proxy, Reply, TestApp, Traffic, fresh_key};
 
 /// A request of this test: its method, path and form, and the key, if it has one of its own choice.
 struct Request {
@@ -67,19 +65,6 @@ const KINDS: [(Kind, u16, usize); 10] = [
     (Kind::LookUp, 200, 5),
 ];
 
-/// A server with one connection, which goes through a proxy.
-fn proxied(statement_cache: bool) -> (TestApp, Proxy) {
-    let database = Arc::new(TestDatabase::new());
-    let proxy = Proxy::new(&database);
-    let app = TestApp::with(|builder| {
-        builder.url = Some(proxy.url().to_owned());
-        builder.database = Some(database);
-        builder.pool_size = 1;
-        builder.statement_cache = statement_cache;
-    });
-    (app, proxy)
-}
-
 /// A new request of a kind; what it needs is made first.
 async fn request(app: &TestApp, kind: Kind) -> Request {
     let made = async |path: &str, form: &str| {
@@ -127,7 +112,7 @@ async fn cost(app: &TestApp, proxy: &Proxy, kind: Kind, status: u16) -> Traffic 
 
 #[tokio::test]
 async fn a_request_takes_its_few_round_trips_and_prepares_nothing_twice() {
-    let (app, proxy) = proxied(true);
+    let (app, proxy) = Proxy::with_app(|_| ());
     let mut prepared = 0;
     for (kind, status, round_trips) in KINDS {
         prepared += cost(&app, &proxy, kind, status).await.count('P');
@@ -142,7 +127,7 @@ async fn a_request_takes_its_few_round_trips_and_prepares_nothing_twice() {
 
 #[tokio::test]
 async fn without_the_statement_cache_all_works_and_no_statement_stays_prepared() {
-    let (app, proxy) = proxied(false);
+    let (app, proxy) = Proxy::with_app(|builder| builder.statement_cache = false);
     for (kind, status, _) in KINDS {
         let traffic = cost(&app, &proxy, kind, status).await;
         assert_eq!(traffic.count('P'), traffic.count('B'), "{kind:?}: {:#?}", traffic.statements);
@@ -167,7 +152,7 @@ async fn prepared_statements(app: &TestApp) -> i64 {
 
 #[tokio::test]
 async fn a_list_takes_the_same_statements_for_two_rows_and_for_a_hundred() {
-    let (app, proxy) = proxied(true);
+    let (app, proxy) = Proxy::with_app(|_| ());
     let customer = Request::post("/v1/customers", "source=tok_visa").send(&app).await.expect(201);
     let form = format!("amount=1000&currency=usd&customer={}", customer.id());
     let charges = (0..101).map(|_| Request::post("/v1/charges", &form)).collect::<Vec<_>>();
@@ -193,7 +178,7 @@ async fn a_list_takes_the_same_statements_for_two_rows_and_for_a_hundred() {
 
 #[tokio::test]
 async fn bench_charge_sql_is_what_the_service_sends() {
-    let (app, proxy) = proxied(true);
+    let (app, proxy) = Proxy::with_app(|_| ());
     cost(&app, &proxy, Kind::Captured, 201).await;
     let sent = cost(&app, &proxy, Kind::Captured, 201).await.statements;
     let sent: Vec<String> = sent
@@ -235,19 +220,4 @@ fn normalised(statement: &str) -> String {
         }
     }
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-#[tokio::test]
-async fn a_commit_that_is_lost_did_nothing_and_one_whose_answer_is_lost_is_replayed() {
-    let (app, proxy) = proxied(true);
-    for (cut, is_done) in [(Cut::Before, false), (Cut::After, true)] {
-        let charge = Request::post("/v1/charges", CHARGE);
-        proxy.cut_next("COMMIT", cut);
-        let reply = charge.send(&app).await.expect_error(503, "");
-        assert_eq!(reply.header("Stripe-Should-Retry"), Some("true"), "{cut:?}");
-        let retry = charge.send(&app).await.expect(201);
-        assert_eq!(retry.is_replay(), is_done, "{cut:?}");
-    }
-    assert_eq!(app.database.count("charges"), 2);
-    app.database.assert_clean();
 }

@@ -1,5 +1,4 @@
-//! The examples, run as they are: two receivers of webhooks that take each event once and nothing forged, and the card
-//! network, played by hand.
+//! The example receivers of webhooks, run as they are: each takes each event once, and nothing forged.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -8,11 +7,10 @@ use std::sync::Mutex;
 use actix_web::web::{Data, post};
 use actix_web::{App, HttpServer};
 use serde_json::Value;
-use tokio::process::Command;
 
 use crate::support::{Process, TestApp, Worker, eventually, http, sdk};
 
-#[path = "../../examples/webhook_receiver.rs"]
+#[path = "../../../examples/webhook_receiver.rs"]
 mod webhook_receiver;
 
 use webhook_receiver::{Receiver, receive};
@@ -50,7 +48,7 @@ async fn assert_takes_each_event_once(app: &TestApp, address: SocketAddr, taken:
 
 #[tokio::test]
 async fn the_receiver_in_python_takes_each_event_once_and_nothing_forged() {
-    let script = include_str!("../../examples/webhook_receiver.py");
+    let script = include_str!("../../../examples/webhook_receiver.py");
     let app = TestApp::spawn();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut python = sdk::python().into_std();
@@ -92,33 +90,4 @@ async fn the_receiver_in_rust_takes_each_event_once_and_nothing_forged() {
     thread.join().unwrap();
     let event: Value = app.read("/v1/events?limit=1").await["data"][0]["id"].clone();
     assert!(receiver.seen.lock().unwrap().contains(&event.to_string()));
-}
-
-#[tokio::test]
-async fn the_card_network_can_be_played_by_hand() {
-    let app = TestApp::spawn();
-    let play = async |arguments: &[&str]| {
-        let mut python = Command::new("python3");
-        python
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/card_network.py"))
-            .args(arguments)
-            .env("ONCEPAY", format!("http://{}", app.address))
-            .env("API_KEY", &app.database.api_key);
-        let told = sdk::finish(python).await;
-        assert!(
-            told.contains("Idempotent-Replayed: false") && told.contains("Idempotent-Replayed: true"),
-            "{told}"
-        );
-    };
-    let charge = app.charge().await;
-    play(&["dispute.created", &charge]).await;
-    let disputes = app.read("/v1/disputes").await;
-    let dispute = disputes["data"][0]["id"].as_str().unwrap();
-    play(&["dispute.closed", &charge, dispute, "won"]).await;
-    assert_eq!(app.read(&format!("/v1/disputes/{dispute}")).await["status"], "won");
-    let refund = app.submit("/v1/refunds", &format!("charge={charge}")).await.expect(201);
-    play(&["refund.failed", refund.id()]).await;
-    assert_eq!(app.read(&format!("/v1/refunds/{}", refund.id())).await["status"], "failed");
-    assert_eq!(app.usd().await, 1000);
-    app.database.assert_clean();
 }

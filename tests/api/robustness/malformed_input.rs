@@ -1,6 +1,6 @@
 //! What clients send by mistake or by malice: each request gets an error that says why, nothing changes, and the server
-//! goes on. What is hardly HTTP is in [`super::bad_http`], bodies without end are in [`super::bad_bodies`], and chance is
-//! in [`super::fuzz`].
+//! goes on. What is hardly HTTP is in [`super::malformed_http`], bodies without end are in [`super::slow_and_endless_bodies`], and chance is
+//! in [`super::random_requests`].
 
 use crate::support::bytes::{Bytes, FORM, Unchanged};
 use crate::support::{CHARGE, TestApp};

@@ -1,25 +1,11 @@
 //! What intents cost: round trips, and the statements of a list.
 
-use std::sync::Arc;
-
+use crate::support::Proxy;
 use crate::support::intents::PRICE;
-use crate::support::{Proxy, TestApp, TestDatabase};
-
-/// A server with one connection, which goes through a proxy.
-fn proxied() -> (TestApp, Proxy) {
-    let database = Arc::new(TestDatabase::new());
-    let proxy = Proxy::new(&database);
-    let app = TestApp::with(|builder| {
-        builder.url = Some(proxy.url().to_owned());
-        builder.database = Some(database);
-        builder.pool_size = 1;
-    });
-    (app, proxy)
-}
 
 #[tokio::test]
 async fn a_confirmed_intent_takes_at_most_ten_round_trips() {
-    let (app, proxy) = proxied();
+    let (app, proxy) = Proxy::with_app(|_| ());
     let customer = app.customer().await;
     let method = app.kept_method("visa", &customer).await;
     let mut costs = Vec::new();
@@ -57,7 +43,7 @@ async fn a_confirmed_intent_takes_at_most_ten_round_trips() {
 
 #[tokio::test]
 async fn a_list_of_a_hundred_with_two_expansions_takes_four_statements_at_most() {
-    let (app, proxy) = proxied();
+    let (app, proxy) = Proxy::with_app(|_| ());
     for _ in 0..100 {
         let customer = app.customer().await;
         let form = format!("{PRICE}&customer={customer}&confirm=true&payment_method=pm_card_visa");

@@ -7,11 +7,11 @@ use oncepay::app::{self, Route};
 
 use crate::support::{TestApp, TestDatabase, fresh_key};
 
-#[path = "../../examples/vouchers/mod.rs"]
+#[path = "../../../examples/vouchers/mod.rs"]
 mod vouchers;
 
-const UP: &str = include_str!("../../examples/vouchers/up.sql");
-const DOWN: &str = include_str!("../../examples/vouchers/down.sql");
+const UP: &str = include_str!("../../../examples/vouchers/up.sql");
+const DOWN: &str = include_str!("../../../examples/vouchers/down.sql");
 
 /// A server that has the noun of the recipes too.
 fn with_vouchers() -> TestApp {

@@ -9,7 +9,7 @@ use diesel::prelude::*;
 use oncepay::error::Error;
 use oncepay::sweeper::sweep;
 
-use crate::four_cases::{make, samplers};
+use crate::support::samples::{make, samplers};
 use crate::support::{HOLD, TestApp, TestDatabase, fresh_key, id_in_sql, id_of};
 
 /// So many that to read any of the tables, or one of its indexes, from end to end is beyond [`BLOCKS`].

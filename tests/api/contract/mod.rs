@@ -1,0 +1,12 @@
+//! The idempotency contract: a request runs once, and its repetition gets the same answer.
+
+mod counted_outcomes;
+mod duplicates;
+mod every_keyed_route;
+mod key_look_up;
+mod keys;
+mod official_sdk;
+mod order_of_checks;
+mod remembered_answers;
+mod same_request;
+mod sweeping;

@@ -1,0 +1,17 @@
+//! The resources: each does what its documentation says, and refuses the rest with a reason.
+
+mod amounts_and_currencies;
+mod attached_payment_methods;
+mod balance;
+mod charges;
+mod customers;
+mod declines;
+mod disputes;
+mod events;
+mod expand;
+mod expired_holds;
+mod lists;
+mod payment_methods;
+mod races;
+mod refunds;
+mod tokens;
