@@ -1,8 +1,7 @@
 //! The program: the commands, the settings, the log and the README do what a user reads about them.
 
 mod command_line;
-mod contributing;
 mod log_lines;
 mod migrations;
+mod papers;
 mod private_postgres;
-mod readme;

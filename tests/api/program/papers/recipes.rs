@@ -1,17 +1,18 @@
-//! What CONTRIBUTING.md promises: the noun of its recipes is compiled, served, and keeps the contract.
+//! The recipes of CONTRIBUTING.md: their code is compiled and served, and the noun that it makes keeps the contract.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use oncepay::app::{self, Route};
 
+use super::Paper;
 use crate::support::{TestApp, TestDatabase, fresh_key};
 
-#[path = "../../../examples/vouchers/mod.rs"]
+#[path = "../../../../examples/vouchers/mod.rs"]
 mod vouchers;
 
-const UP: &str = include_str!("../../../examples/vouchers/up.sql");
-const DOWN: &str = include_str!("../../../examples/vouchers/down.sql");
+const UP: &str = include_str!("../../../../examples/vouchers/up.sql");
+const DOWN: &str = include_str!("../../../../examples/vouchers/down.sql");
 
 /// A server that has the noun of the recipes too.
 fn with_vouchers() -> TestApp {
@@ -71,4 +72,23 @@ fn the_migration_of_the_recipe_can_be_reverted() {
     let app = with_vouchers();
     app.database.execute(DOWN);
     assert_eq!(app.database.number("SELECT count(*) AS number FROM pg_class WHERE relname = 'vouchers'"), 0);
+}
+
+#[test]
+fn the_code_of_the_recipes_is_what_is_compiled() {
+    let paper = Paper::read("CONTRIBUTING.md");
+    let mut compared = 0;
+    for block in paper.blocks().iter().filter(|block| matches!(block.language.as_str(), "rust" | "sql")) {
+        let named = block.introduction.split('`').nth(1).unwrap_or_default();
+        assert_eq!(
+            block.introduction,
+            format!("[`{named}`]({named}):"),
+            "which file is this?\n{}",
+            block.text
+        );
+        let compiled = Paper::read(named).text;
+        assert!(compiled.contains(&block.text), "{named} does not have this any more:\n{}", block.text);
+        compared += 1;
+    }
+    assert!(compared >= 8, "{compared}");
 }
