@@ -2,12 +2,15 @@
 
 Start the service with a secret that you know, `NETWORK_SECRET=whsec_network make run`, and then:
 
-    python3 examples/card_network.py refund.succeeded re_…
-    python3 examples/card_network.py refund.failed re_…
-    python3 examples/card_network.py dispute.created ch_…
-    python3 examples/card_network.py dispute.closed ch_… dp_… won
+    python3 examples/card_network.py refund.succeeded re_...
+    python3 examples/card_network.py refund.failed re_...
+    python3 examples/card_network.py dispute.created ch_...
+    python3 examples/card_network.py dispute.closed ch_... dp_... won
 
-Networks deliver twice, and so does this: the second finds the first answer.
+A network may deliver twice, and so does this program: the second delivery finds the first answer.
+
+It reads three variables: ONCEPAY (where the service listens, http://127.0.0.1:8080), API_KEY (the account's key,
+sk_test_oncepay_demo) and NETWORK_SECRET (the secret of the signature, whsec_network).
 """
 
 import hashlib
@@ -40,27 +43,27 @@ kind, subject, *more = sys.argv[1:]
 if kind.startswith("refund."):
     data = {"refund": subject}
 else:
-    # Each time the network speaks of a dispute it says what the dispute is about. Its name is a UUIDv7.
+    # A notification of a dispute always says what the dispute is about. The network names it: dp_ and a UUIDv7.
     fresh = f"{time.time_ns() // 1_000_000:012x}7{uuid.uuid4().hex[13:]}"
     name = more[0] if more else "dp_" + fresh
     data = {"dispute": name, "charge": subject, "reason": "fraudulent", "inquiry": False}
     if kind == "dispute.closed":
         data["outcome"] = more[1]
 
-# A network knows its merchants; this one asks whose key it has.
-events, _ = call("/v1/events?limit=1", {"Authorization": f"Bearer {API_KEY}"})
-news = {
-    "id": "news_" + uuid.uuid4().hex,
+# A real network knows its merchants. This one asks the service whose key it has.
+account, _ = call("/v1/account", {"Authorization": f"Bearer {API_KEY}"})
+notification = {
+    "id": "ntf_" + uuid.uuid4().hex,
     "type": kind,
-    "account": events["data"][0]["account"],
+    "account": account["id"],
     "created": int(time.time()),
     "data": data,
 }
-body = json.dumps(news).encode()
-signed = f"{news['created']}.".encode() + body
+body = json.dumps(notification).encode()
+signed = f"{notification['created']}.".encode() + body
 signature = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
-headers = {"Content-Type": "application/json", "Stripe-Signature": f"t={news['created']},v1={signature}"}
-print(json.dumps(news, indent=2))
+headers = {"Content-Type": "application/json", "Stripe-Signature": f"t={notification['created']},v1={signature}"}
+print(json.dumps(notification, indent=2))
 for _ in range(2):
-    answer, told = call("/v1/provider_notifications", headers, body)
-    print(json.dumps(answer), "Idempotent-Replayed:", told.get("Idempotent-Replayed", "false"))
+    answer, answered_headers = call("/v1/provider_notifications", headers, body)
+    print(json.dumps(answer), "Idempotent-Replayed:", answered_headers.get("Idempotent-Replayed", "false"))

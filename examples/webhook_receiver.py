@@ -1,11 +1,18 @@
-"""Receives webhooks: verifies, answers fast, takes each event once. It needs the package stripe."""
+"""Receives webhooks: verifies, answers fast, takes each event once. It needs the package stripe.
+
+    WEBHOOK_SECRET=whsec_... python3 examples/webhook_receiver.py
+
+The endpoint is http://127.0.0.1:4242/hook; the variable PORT chooses another port.
+"""
+
 import os
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import stripe
 
-SECRET = os.environ["WEBHOOK_SECRET"]  # was shown when the endpoint was made
-seen = set()  # in earnest a table, written in the transaction of what the event causes
+SECRET = os.environ["WEBHOOK_SECRET"]  # the service showed it when the endpoint was made
+PORT = int(os.environ.get("PORT", "4242"))
+seen = set()  # in production: a table, written in the transaction of what the event causes
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -17,7 +24,7 @@ class Receiver(BaseHTTPRequestHandler):
             return self.answer(400)
         if event.id not in seen:
             seen.add(event.id)
-            print(event.type, event.data.object.id, flush=True)  # long work goes into a queue
+            print(event.type, event.data.object.id, flush=True)  # put long work into a queue
         self.answer(200)
 
     def answer(self, status):
@@ -25,4 +32,4 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-HTTPServer(("127.0.0.1", 4242), Receiver).serve_forever()
+HTTPServer(("127.0.0.1", PORT), Receiver).serve_forever()

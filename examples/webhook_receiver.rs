@@ -1,5 +1,6 @@
 //! Receives webhooks: verifies, answers fast, takes each event once. Start it with
-//! `WEBHOOK_SECRET=whsec_… cargo run --example webhook_receiver`.
+//! `WEBHOOK_SECRET=whsec_… cargo run --example webhook_receiver`. The endpoint is `http://127.0.0.1:4242/hook`; the
+//! variable `PORT` chooses another port.
 
 use std::{collections::HashSet, sync::Mutex};
 
@@ -8,8 +9,8 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use hmac::{Hmac, KeyInit, Mac};
 
 pub struct Receiver {
-    pub secret: String,               // was shown when the endpoint was made
-    pub seen: Mutex<HashSet<String>>, // in earnest a table, written in the transaction of what the event causes
+    pub secret: String,               // the service showed it when the endpoint was made
+    pub seen: Mutex<HashSet<String>>, // in production: a table, written in the transaction of what the event causes
 }
 
 pub async fn receive(receiver: Data<Receiver>, request: HttpRequest, body: Bytes) -> HttpResponse {
@@ -20,7 +21,7 @@ pub async fn receive(receiver: Data<Receiver>, request: HttpRequest, body: Bytes
     let event: serde_json::Value = serde_json::from_slice(&body).expect("what is signed is JSON");
     if receiver.seen.lock().unwrap().insert(event["id"].to_string()) {
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        println!("{} {}", text(&event["type"]), text(&event["data"]["object"]["id"])); // long work goes into a queue
+        println!("{} {}", text(&event["type"]), text(&event["data"]["object"]["id"])); // put long work into a queue
     }
     HttpResponse::Ok().finish()
 }
@@ -39,7 +40,8 @@ fn is_genuine(header: &str, secret: &str, body: &[u8]) -> bool {
 pub async fn main() -> std::io::Result<()> {
     let secret = std::env::var("WEBHOOK_SECRET")
         .expect("WEBHOOK_SECRET should be the secret that was shown when the endpoint was made");
+    let port = std::env::var("PORT").map_or(4242, |port| port.parse().expect("PORT should be a number"));
     let receiver = Data::new(Receiver { secret, seen: Mutex::default() });
     let app = move || App::new().app_data(receiver.clone()).route("/hook", post().to(receive));
-    HttpServer::new(app).bind(("127.0.0.1", 4242))?.run().await
+    HttpServer::new(app).bind(("127.0.0.1", port))?.run().await
 }

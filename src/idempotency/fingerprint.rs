@@ -78,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::wire::body;
+    use crate::wire::json as wire_json;
 
     fn secrets() -> Secrets {
         Secrets::new(vec!["a secret that is long enough for the tests".to_owned()]).unwrap()
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn of_json(text: &str) -> Fingerprint {
-        of("POST", "/v1/charges", &[], "json", &body::from_json(text.as_bytes()).unwrap())
+        of("POST", "/v1/charges", &[], "json", &wire_json::parse(text.as_bytes()).unwrap())
     }
 
     #[test]

@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn those_that_fail_have_half_of_all_places_between_them_and_wait_for_the_others() {
         let now = Instant::now();
-        let id = |number| Id::from_uuid(uuid::Uuid::from_u128(number));
+        let id = |number| WebhookEndpointId::from_uuid(uuid::Uuid::from_u128(number));
         let mut standings = Standings::new();
         standings.insert(id(1), Standing::default());
         standings.insert(id(2), Standing { sent: 5, failures: 1, rests_until: None });

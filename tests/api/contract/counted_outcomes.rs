@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use oncepay::faults::Point;
 use oncepay::idempotency::Outcome;
+use oncepay::idempotency::faults::Point;
 
 use crate::support::{CHARGE, Gate, Reply, TestApp, eventually, fresh_key};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use oncepay::faults::{Faults, Point};
+use oncepay::idempotency::faults::{Faults, Point};
 use serde_json::json;
 
 use crate::support::{CHARGE, Gate, TestApp, TestDatabase, eventually, fresh_key, probe_routes, probed};

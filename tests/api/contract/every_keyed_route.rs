@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use oncepay::app::{Route, routes};
-use oncepay::idempotency::Policy;
+use oncepay::app::routes;
+use oncepay::http::Policy;
+use oncepay::http::Route;
 use reqwest::Method;
 
 use crate::support::samples::samplers;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oncepay::faults::Point;
+use oncepay::idempotency::faults::Point;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
 use serde_json::Value;

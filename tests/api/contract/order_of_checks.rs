@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use oncepay::faults::Point;
+use oncepay::idempotency::faults::Point;
 use reqwest::Method;
 
 use crate::support::bytes::{Bytes, FORM};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
-use oncepay::faults::{Faults, Point};
+use oncepay::idempotency::faults::{Faults, Point};
 use serde_json::json;
 
 use crate::support::{CHARGE, Gate, Reply, TestApp, eventually, fresh_key, logged, probe_routes, probed};

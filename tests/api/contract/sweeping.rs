@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chrono::Utc;
 use diesel::connection::SimpleConnection;
+use oncepay::app::sweeper::sweep;
 use oncepay::idempotency::sweep::batch;
-use oncepay::sweeper::sweep;
 
 use crate::support::{CHARGE, TestApp, fresh_key};
 
@@ -95,7 +95,7 @@ async fn the_sweeper_runs_by_itself() {
     app.post("/v1/charges").key("old").form(CHARGE).send().await.expect(201);
     app.state.clock.advance(Duration::from_secs(24 * 3600 + 1));
     app.post("/v1/charges").key("new").form(CHARGE).send().await.expect(201);
-    let sweeper = tokio::spawn(oncepay::sweeper::run(app.state.clone()));
+    let sweeper = tokio::spawn(oncepay::app::sweeper::run(app.state.clone()));
     let left = "SELECT count(*) AS number FROM idempotency_records WHERE key = 'old'";
     let database = app.database.clone();
     tokio::task::spawn_blocking(move || eventually("the sweep", || database.number(left) == 0))

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use oncepay::faults::{Faults, Point};
+use oncepay::idempotency::faults::{Faults, Point};
 
 use crate::support::{CHARGE, Cut, Proxy, TestApp, TestDatabase, fresh_key};
 

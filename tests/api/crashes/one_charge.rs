@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oncepay::faults::{KILL_AT, Point};
+use oncepay::idempotency::faults::{KILL_AT, Point};
 
 use crate::support::bytes::{Bytes, FORM};
 use crate::support::{

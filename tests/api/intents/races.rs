@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use oncepay::faults::Point;
+use oncepay::idempotency::faults::Point;
 use serde_json::Value;
 
 use crate::support::intents::{PRICE, path_of};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use oncepay::webhooks::signature::{HEADER, sign};
+use oncepay::wire::signature::{HEADER, sign};
 use serde_json::json;
 
 use crate::support::network::{NETWORK_SECRET, NOTIFICATIONS, closed_dispute, fresh_id, opened_dispute};

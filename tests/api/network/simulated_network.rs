@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oncepay::card_network::simulation::{Manners, run};
+use oncepay::card_network::simulation::{DeliveryMode, run};
 use serde_json::Value;
 
 use crate::support::network::NOTIFICATIONS;
@@ -21,12 +21,12 @@ struct Network {
 
 impl Network {
     /// Sends the notifications in the database of `app` to `url`.
-    fn start(app: &TestApp, url: String, manners: Manners) -> Self {
-        let app = app.network(url, manners);
-        let state = Arc::clone(&app.state);
+    fn start(app: &TestApp, url: String, delivery: DeliveryMode) -> Self {
+        let app = app.network(url, delivery);
+        let network = app.service.network();
         // All notifications that are there are due.
-        state.clock.advance(Duration::from_secs(2));
-        let task = tokio::spawn(async move { run(state).await.expect("the network runs") });
+        network.clock.advance(Duration::from_secs(2));
+        let task = tokio::spawn(async move { run(network).await.expect("the network runs") });
         Self { app, task }
     }
 
@@ -76,7 +76,7 @@ async fn charged(app: &TestApp, way: &str, card: &str) -> String {
 
 #[tokio::test]
 async fn each_card_gets_its_notifications_however_it_was_charged_and_in_every_delivery_mode() {
-    for manners in [Manners::Good, Manners::Twice, Manners::Disorder] {
+    for delivery in [DeliveryMode::InOrder, DeliveryMode::Twice, DeliveryMode::Disorder] {
         let app = TestApp::spawn();
         let (mut refunds, mut disputes) = (Vec::new(), Vec::new());
         for way in WAYS {
@@ -106,24 +106,27 @@ async fn each_card_gets_its_notifications_however_it_was_charged_and_in_every_de
         assert_eq!(app.database.count("network_notifications"), 2 * 3 + 3 * 3 + 1);
         assert_eq!(app.database.count("disputes"), 0, "the network thinks before it speaks");
 
-        let network = Network::start(&app, app.notifications_url(), manners);
+        let network = Network::start(&app, app.notifications_url(), delivery);
         network.has_sent_all().await;
         for (refund, status) in refunds {
-            assert_eq!(app.read(&format!("/v1/refunds/{refund}")).await["status"], status, "{manners:?}");
+            assert_eq!(app.read(&format!("/v1/refunds/{refund}")).await["status"], status, "{delivery:?}");
         }
         for (charge, reason, status) in &disputes {
             let list = app.read(&format!("/v1/disputes?charge={charge}")).await;
             let shown = (&list["data"][0]["reason"], &list["data"][0]["status"]);
-            assert_eq!(shown, (&Value::from(*reason), &Value::from(*status)), "{manners:?}");
+            assert_eq!(shown, (&Value::from(*reason), &Value::from(*status)), "{delivery:?}");
         }
         assert_eq!(app.database.count("disputes"), 10);
         assert_eq!(app.database.count("idempotency_records WHERE source = 'network'"), 16);
         // Three failed refunds and three inquiries have left their money here; the seven disputes took theirs.
-        assert_eq!(app.usd().await, 6 * 1000, "{manners:?}");
-        let replays = if manners == Manners::Twice { 16 } else { 0 };
+        assert_eq!(app.usd().await, 6 * 1000, "{delivery:?}");
+        let replays = if delivery == DeliveryMode::Twice { 16 } else { 0 };
         let metrics = app.get("/metrics").send().await.expect(200).bytes;
         let metrics = String::from_utf8(metrics).unwrap();
-        assert!(metrics.contains(&format!("{{outcome=\"replayed\"}} {replays}\n")), "{manners:?}: {metrics}");
+        assert!(
+            metrics.contains(&format!("{{outcome=\"replayed\"}} {replays}\n")),
+            "{delivery:?}: {metrics}"
+        );
 
         // The decision about evidence arrives in the same way.
         for (number, text, status) in [
@@ -144,7 +147,7 @@ async fn each_card_gets_its_notifications_however_it_was_charged_and_in_every_de
 
 #[tokio::test]
 async fn the_delivery_mode_decides_how_often_and_in_which_order_notifications_are_sent() {
-    for manners in [Manners::Good, Manners::Twice, Manners::Disorder] {
+    for delivery in [DeliveryMode::InOrder, DeliveryMode::Twice, DeliveryMode::Disorder] {
         let app = TestApp::spawn();
         for _ in 0..5 {
             charged(&app, "at once", "createDispute").await;
@@ -152,19 +155,19 @@ async fn the_delivery_mode_decides_how_often_and_in_which_order_notifications_ar
         let journal = Journal::default();
         let proxy = LossyProxy::start(app.address, &journal, |_| Fate::Delivered);
         let url = format!("http://{}{NOTIFICATIONS}", proxy.address);
-        Network::start(&app, url, manners).has_sent_all().await;
+        Network::start(&app, url, delivery).has_sent_all().await;
         let keys: Vec<String> = journal.lock().unwrap().iter().map(|passage| passage.key.clone()).collect();
         // Ids grow with time.
         let mut expected = keys.clone();
         expected.sort();
-        if manners == Manners::Disorder {
+        if delivery == DeliveryMode::Disorder {
             expected.reverse();
         }
-        assert_eq!(keys, expected, "{manners:?}");
+        assert_eq!(keys, expected, "{delivery:?}");
         let mut once = keys.clone();
         once.dedup();
-        let times = if manners == Manners::Twice { 2 } else { 1 };
-        assert_eq!((once.len(), keys.len()), (5, 5 * times), "{manners:?}");
+        let times = if delivery == DeliveryMode::Twice { 2 } else { 1 };
+        assert_eq!((once.len(), keys.len()), (5, 5 * times), "{delivery:?}");
         assert_eq!(app.database.count("disputes"), 5);
         app.database.assert_clean();
     }
@@ -183,7 +186,8 @@ async fn a_lost_notification_is_sent_again() {
     for card in ["createDispute", "createDisputeInquiry"] {
         charged(&app, "at once", card).await;
     }
-    let network = Network::start(&app, format!("http://{}{NOTIFICATIONS}", proxy.address), Manners::Good);
+    let network =
+        Network::start(&app, format!("http://{}{NOTIFICATIONS}", proxy.address), DeliveryMode::InOrder);
     network.has_sent_all().await;
     let journal = journal.lock().unwrap().clone();
     assert_eq!(journal.len(), 8, "{journal:?}");
@@ -204,7 +208,7 @@ async fn a_refused_notification_is_sent_again_until_it_is_taken() {
         builder.network.secret = "whsec_wrong".to_owned();
     });
     let attempts = "SELECT max(attempts)::bigint AS number FROM network_notifications";
-    let network = Network::start(&app, server.notifications_url(), Manners::Good);
+    let network = Network::start(&app, server.notifications_url(), DeliveryMode::InOrder);
     let (database, state) = (Arc::clone(&app.database), Arc::clone(&network.app.state));
     let several = move || {
         state.clock.advance(Duration::from_secs(1));
@@ -214,7 +218,7 @@ async fn a_refused_notification_is_sent_again_until_it_is_taken() {
     drop(network);
     assert_eq!(app.database.count("disputes"), 0);
     assert_eq!(app.database.count("network_notifications WHERE delivered_at IS NULL"), 1);
-    let network = Network::start(&app, app.notifications_url(), Manners::Good);
+    let network = Network::start(&app, app.notifications_url(), DeliveryMode::InOrder);
     network.app.state.clock.advance(Duration::from_secs(3600));
     // The signature contains the time of the network, which this server has to share.
     app.state.clock.advance(Duration::from_secs(3600));
@@ -232,7 +236,7 @@ async fn two_networks_on_one_database_send_each_notification_once() {
     let journal = Journal::default();
     let proxy = LossyProxy::start(app.address, &journal, |_| Fate::Delivered);
     let url = format!("http://{}{NOTIFICATIONS}", proxy.address);
-    let _networks = [0, 1].map(|_| Network::start(&app, url.clone(), Manners::Good));
+    let _networks = [0, 1].map(|_| Network::start(&app, url.clone(), DeliveryMode::InOrder));
     let database = Arc::clone(&app.database);
     let all_sent = move || database.count("network_notifications WHERE delivered_at IS NULL") == 0;
     tokio::task::spawn_blocking(|| eventually("the last notification", all_sent)).await.unwrap();

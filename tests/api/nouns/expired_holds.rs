@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use oncepay::sweeper::sweep;
+use oncepay::app::sweeper::sweep;
 use serde_json::{Value, json};
 
 use crate::support::TestApp;

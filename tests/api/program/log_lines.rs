@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oncepay::faults::{PANIC_AT, Point};
+use oncepay::idempotency::faults::{PANIC_AT, Point};
 use serde_json::{Value, json};
 
 use crate::support::{Program, Raw, TestDatabase, eventually, fresh_key};

@@ -3,5 +3,5 @@
 mod command_line;
 mod log_lines;
 mod migrations;
+mod papers;
 mod private_postgres;
-mod readme;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use diesel::prelude::*;
+use oncepay::app::sweeper::sweep;
 use oncepay::error::Error;
-use oncepay::sweeper::sweep;
 
 use crate::support::samples::{make, samplers};
 use crate::support::{HOLD, TestApp, TestDatabase, fresh_key, id_in_sql, id_of};
@@ -195,7 +195,7 @@ async fn no_filter_of_a_list_looks_at_more_than_its_page() {
     // The count does notice a query that reads too much.
     let all = app
         .blocks_of(async || {
-            let count = app.state.database.run(|connection| {
+            let count = app.state.engine.database.run(|connection| {
                 diesel::sql_query("SELECT count(description) FROM charges")
                     .execute(connection)
                     .map_err(Error::from)

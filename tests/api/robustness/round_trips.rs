@@ -143,7 +143,7 @@ async fn prepared_statements(app: &TestApp) -> i64 {
         #[diesel(sql_type = diesel::sql_types::BigInt)]
         number: i64,
     }
-    let count = app.state.database.run(|connection| {
+    let count = app.state.engine.database.run(|connection| {
         let rows = diesel::sql_query("SELECT count(*) AS number FROM pg_prepared_statements");
         rows.get_result::<Row>(connection).map(|row| row.number).map_err(Error::from)
     });

@@ -9,19 +9,20 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::web;
 use diesel::prelude::*;
-use oncepay::app::{self, Clock, Route, Shared, State};
+use oncepay::app::{self, Service};
 use oncepay::card_network::simulation;
-use oncepay::db::{Database, Options, Tx};
+use oncepay::db::{Database, Options};
 use oncepay::error::Error;
-use oncepay::faults::Faults;
-use oncepay::idempotency::{Answer, Policy};
-use oncepay::metrics::Metrics;
+use oncepay::http::{Metrics, Payload, Policy, Route, Shared, State, Tx};
+use oncepay::idempotency::Answer;
+use oncepay::idempotency::Engine;
+use oncepay::idempotency::faults::Faults;
 use oncepay::secrets::Secrets;
+use oncepay::types::Clock;
 use oncepay::webhooks::{self, delivery::Schedule};
-use oncepay::wire::{Parameters, Params, Payload};
+use oncepay::wire::{Parameters, Params};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 use super::client::{Call, Reply};
 use super::network::NETWORK_SECRET;
@@ -33,6 +34,7 @@ pub struct TestApp {
     pub address: SocketAddr,
     pub database: Arc<TestDatabase>,
     pub state: State,
+    pub service: Service,
     client: reqwest::Client,
     server: ServerHandle,
     thread: Option<JoinHandle<()>>,
@@ -85,28 +87,30 @@ impl TestApp {
         change(&mut builder);
         let database = builder.database.unwrap_or_else(|| Arc::new(TestDatabase::new()));
         let state: State = Arc::new(Shared {
-            database: Database::open(Options {
-                url: builder.url.unwrap_or_else(|| database.url.clone()),
-                pool_size: builder.pool_size,
-                statement_cache: builder.statement_cache,
-            }),
-            secrets: Secrets::new(builder.secrets).unwrap(),
+            engine: Engine {
+                database: Database::open(Options {
+                    url: builder.url.unwrap_or_else(|| database.url.clone()),
+                    pool_size: builder.pool_size,
+                    statement_cache: builder.statement_cache,
+                }),
+                secrets: Secrets::new(builder.secrets).unwrap(),
+                faults: builder.faults,
+            },
             key_lifetime: Duration::from_secs(24 * 3600),
             key_is_required: builder.key_is_required,
-            webhooks: builder.webhooks,
-            network: builder.network,
-            wake: Notify::new(),
+            directory: &app::DIRECTORY,
+            committed: Arc::default(),
             clock: Clock::default(),
             metrics: Metrics::default(),
-            faults: builder.faults,
         });
+        let service = Service { state, webhooks: builder.webhooks, network: builder.network };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (handle, started) = std::sync::mpsc::channel();
-        let (server_state, routes) = (state.clone(), builder.routes);
+        let (served, routes) = (service.clone(), builder.routes);
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
-                let server = app::serve(server_state, routes, listener, 2).expect("the server starts");
+                let server = app::serve(served, routes, listener, 2).expect("the server starts");
                 handle.send(server.handle()).unwrap();
                 server.await.expect("the server ends in order");
             });
@@ -117,7 +121,8 @@ impl TestApp {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .unwrap();
-        Self { address, database, state, client, server, thread: Some(thread) }
+        let state = service.state.clone();
+        Self { address, database, state, service, client, server, thread: Some(thread) }
     }
 
     /// Another server on the same database.
@@ -166,7 +171,7 @@ impl TestApp {
     /// The number of blocks of tables and indexes that a request reads. The app needs to have one connection.
     pub async fn blocks_of(&self, request: impl AsyncFnOnce()) -> i64 {
         let reported = async || {
-            let report = self.state.database.run(|connection| {
+            let report = self.state.engine.database.run(|connection| {
                 diesel::sql_query("SELECT pg_stat_force_next_flush()")
                     .execute(connection)
                     .map_err(Error::from)
@@ -242,7 +247,7 @@ async fn probe(tx: Tx, body: Payload<Probe>) -> Result<Answer, Error> {
         use diesel::prelude::*;
         let (probe, _) = body.parse()?;
         *PROBED.lock().unwrap().entry(probe.name.clone()).or_default() += 1;
-        let id = cause.new_id::<oncepay::auth::Account>();
+        let id = cause.new_id::<oncepay::types::ids::kinds::Account>();
         diesel::sql_query(format!(
             "INSERT INTO accounts (id, name, created_at) VALUES ('{}', 'probe {} {}', now())",
             id.uuid(),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use oncepay::faults::{Faults, Point};
+use oncepay::idempotency::faults::{Faults, Point};
 
 /// Holds the first request with an idempotency key at a point until it is opened.
 pub struct Gate {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use oncepay::card_network::simulation::{self, Manners};
-use oncepay::webhooks::signature;
+use oncepay::card_network::simulation::{self, DeliveryMode};
+use oncepay::wire::signature;
 use serde_json::{Value, json};
 
 use super::app::TestApp;
@@ -71,12 +71,12 @@ impl TestApp {
     }
 
     /// Another instance, whose simulated network sends to `url`.
-    pub fn network(&self, url: String, manners: Manners) -> TestApp {
+    pub fn network(&self, url: String, delivery: DeliveryMode) -> TestApp {
         let database = Arc::clone(&self.database);
         TestApp::with(|builder| {
             builder.database = Some(database);
             builder.network =
-                simulation::Settings { secret: NETWORK_SECRET.to_owned(), url: Some(url), manners };
+                simulation::Settings { secret: NETWORK_SECRET.to_owned(), url: Some(url), delivery };
         })
     }
 

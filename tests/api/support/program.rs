@@ -6,8 +6,8 @@ use std::ops::{Deref, DerefMut};
 use std::process::Command;
 
 use clap::{Arg, CommandFactory};
-use oncepay::config::CommandLine;
-use oncepay::faults::{KILL_AT, PANIC_AT};
+use oncepay::cli::CommandLine;
+use oncepay::idempotency::faults::{KILL_AT, PANIC_AT};
 use reqwest::Method;
 
 use super::SECRET_KEY;

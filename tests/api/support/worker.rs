@@ -17,11 +17,11 @@ pub struct Worker {
 impl Worker {
     pub fn start(app: &TestApp) -> Self {
         let (end, ended) = oneshot::channel();
-        let state = app.state.clone();
+        let sender = app.service.sender();
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 tokio::select! {
-                    ended = delivery::run(state) => ended.expect("the worker runs"),
+                    ended = delivery::run(sender) => ended.expect("the worker runs"),
                     _ = ended => {}
                 }
             });

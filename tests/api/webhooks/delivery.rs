@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use oncepay::sweeper::seal_anew;
+use oncepay::app::sweeper::seal_anew;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -166,7 +166,7 @@ async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_s
     let worker = Worker::start(&app);
     app.charge().await;
     let id = event(&app, "charge.succeeded").await;
-    let attempts = app.state.webhooks.schedule.pauses().len() + 1;
+    let attempts = app.service.webhooks.schedule.pauses().len() + 1;
     let kept = || app.database.count("webhook_attempts");
     for number in 1..=attempts {
         eventually("another attempt", || kept() == i64::try_from(number).unwrap());
@@ -174,14 +174,14 @@ async fn after_the_last_attempt_a_delivery_has_failed_stays_visible_and_can_be_s
         // Stripe counts a pending delivery as one that was not delivered.
         assert_eq!(filtered(false).await["data"][0]["id"], *id);
         assert_eq!(filtered(true).await["data"], json!([]));
-        let pause = app.state.webhooks.schedule.pauses().get(number - 1);
+        let pause = app.service.webhooks.schedule.pauses().get(number - 1);
         if let Some(pause) = pause {
             let delivery = &deliveries(&app, &id).await[0];
             let last = &delivery["attempts"][number - 1]["created"];
             let next = delivery["next_attempt"].as_u64().unwrap();
             assert!(next.abs_diff(last.as_u64().unwrap() + pause) <= 1, "attempt {number}: {delivery}");
             app.state.clock.advance(Duration::from_secs(*pause));
-            app.state.wake.notify_one();
+            app.state.committed.notify_one();
         }
     }
     let failed = settled(&app, &id).await;
@@ -306,7 +306,7 @@ async fn a_worker_that_dies_between_the_post_and_its_record_has_lost_nothing() {
     assert_ne!(later, id);
     receiver.behave(|_| Behaviour::Answer(200));
     app.state.clock.advance(Duration::from_secs(21));
-    app.state.wake.notify_one();
+    app.state.committed.notify_one();
     assert_eq!(settled(&app, &id).await["status"], "delivered");
     let received = receiver.received();
     let ours: Vec<&Received> = received.iter().filter(|received| received.event_id() == id).collect();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use oncepay::faults::{Faults, Point};
+use oncepay::idempotency::faults::{Faults, Point};
 use reqwest::Method;
 
 use crate::support::{Behaviour, Process, Receiver, TestApp, Worker, eventually, fresh_key};

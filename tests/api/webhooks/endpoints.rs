@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oncepay::faults::{Faults, Point};
+use oncepay::idempotency::faults::{Faults, Point};
 use reqwest::Method;
 use serde_json::{Value, json};
 
