@@ -3,41 +3,54 @@
 //! # The law
 //!
 //! *An answer is remembered exactly when its effect is committed.* One PostgreSQL transaction holds the claim on the
-//! `Idempotency-Key`, every write of the handler, and the stored answer. A request is done or not done; it can
-//! never be half done. There is no lock timeout to tune for crashes and no cleanup after them, because the database
-//! does both.
+//! `Idempotency-Key`, every write of the handler, and the stored answer. A request is done or not done. It is never
+//! half done. No lock needs a timeout for crashes, and nothing needs to be cleaned up after them: the database does
+//! both.
 //!
 //! # The path of `POST /v1/charges`
 //!
-//! 1. [`src/app.rs`](app): the table of routes. A route is data; a `POST` cannot be written without a policy for
-//!    duplicates, and a wrong one stops the server from starting ([`src/app/routes.rs`](app::Route)). Around every
-//!    answer stands [`src/logs.rs`](logs::trace), which gives each request its id and its line in the log.
-//! 2. [`src/idempotency/guard.rs`](idempotency::guard): the middleware around every handler. API key, idempotency key,
-//!    media type, size, syntax: all that can be judged without the database, before a connection is taken. It leaves
-//!    what it read for the handler to ask for.
-//! 3. [`src/charges/handlers.rs`](charges::handlers): asks for a `Tx` and hands it one closure: parse, one call,
-//!    answer.
-//! 4. [`src/db/tx.rs`](db::Tx): takes the request to a database thread ([`src/db.rs`](db)), once. One job on one
-//!    thread, which no await point can split, so a client that hangs up changes nothing.
-//! 5. [`src/idempotency/mod.rs`](idempotency::execute): the protocol, a run of named steps: look up, `BEGIN`, claim the
-//!    key (`pg_try_advisory_xact_lock`, so a duplicate never waits), look again, the closure, remember the answer,
+//! 1. [`src/app/mod.rs`](app): the table of routes. A route is data. A `POST` needs a policy for duplicates, and
+//!    a route without one stops the server from starting. The trace stands around every answer; it gives each request its id
+//!    and its line in the log.
+//! 2. [`src/http/guard.rs`](http::guard): the middleware around every handler. It checks API key, idempotency key,
+//!    media type, size and syntax before a database connection is taken, and leaves what it read for the handler.
+//! 3. [`src/payments/charges/handlers.rs`](payments::charges::handlers): the handler asks for a `Tx` and hands it one
+//!    closure: parse, one call, answer.
+//! 4. [`src/http/transaction.rs`](http::Tx): `Tx` takes the request to a database thread, once. It is one job
+//!    on one thread. No await point can split it, so a client that hangs up changes nothing.
+//! 5. [`src/idempotency/protocol.rs`](idempotency::execute): the protocol, in named steps: look up, `BEGIN`, claim
+//!    the key (`pg_try_advisory_xact_lock`, so a duplicate never waits), look again, run the closure, remember the answer,
 //!    `COMMIT`.
-//! 6. [`src/charges/mod.rs`](charges::create): the closure's one call. The card is found or kept, the card network
-//!    decides, and in one statement of `src/charges/queries.rs` the charge is written with its row of the ledger, its
-//!    events and their deliveries to webhook endpoints.
+//! 6. [`src/payments/charges/mod.rs`](payments::charges::create): the closure's one call. It resolves the card and asks
+//!    the card network. One statement then writes the charge, its ledger row, its events and their webhook deliveries.
 //!
-//! # The modules, in reading order
+//! # The floors
 //!
-//! [`idempotency`] · [`db`] · [`charges`] · [`payment_intents`] · [`refunds`] · [`customers`] · [`tokens`] ·
-//! [`payment_methods`] · [`balance`] · [`events`] · [`webhooks`] · [`notifications`] · [`disputes`] ·
-//! [`card_network`] · [`types`] · [`wire`] · [`error`] · [`auth`] · [`secrets`] · [`app`] · [`logs`] ·
-//! [`metrics`] · [`sweeper`] · [`audit`] · [`config`] · [`cli`] · [`embedded`] · [`faults`]
+//! Each room stands on those below it, and none uses a room above; the test `layers` holds that. From the top, which is
+//! also the order to read in:
+//!
+//! | room | what it is |
+//! |---|---|
+//! | [`cli`] | the program: settings and subcommands |
+//! | [`app`] | the table of routes, the middleware in order, what runs beside the requests |
+//! | [`payments`] | the nouns: customers, payment methods, charges, refunds … |
+//! | [`notifications`], [`events`], [`webhooks`] | what the card network says; what happened; who is told |
+//! | [`card_network`] | the question to the network and its answer, and the simulation behind them |
+//! | [`answers`] | how objects and lists are answered, and expanded |
+//! | [`http`] | routes, guard, transactions of requests, log lines |
+//! | [`idempotency`] | the protocol; it knows neither HTTP nor payments |
+//! | [`auth`], [`wire`] | API keys; text in, types out |
+//! | [`db`] | threads, transactions, statements, migrations |
+//! | [`error`] | everything that can go wrong, and what the caller is told |
+//! | [`types`], [`secrets`], [`schema`] | ids, money, time; what is sealed and hashed; the tables |
+//!
+//! Beside them stand [`audit`], which recomputes every rule, and [`embedded`], the private PostgreSQL.
 //!
 //! # Simplifications, confessed
 //!
-//! The card network is a pure function; a real one would be a call over HTTP, which no transaction can roll back, and
-//! would stand between the two halves of [`charges::create`]. Money is available at once, fees are zero, and nothing
-//! is ever paid out.
+//! The card network is a pure function. A real one is a call over HTTP, which no transaction can roll back; it would stand
+//! between the two halves of [`payments::charges::create`]. Money is available at once, fees are zero, and nothing is
+//! ever paid out.
 
 pub mod answers;
 pub mod app;

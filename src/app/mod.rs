@@ -3,6 +3,7 @@
 mod directory;
 mod idempotency_keys;
 mod probes;
+pub mod running;
 pub mod sweeper;
 pub mod workers;
 
@@ -96,7 +97,7 @@ pub fn serve(
     // What a client still sends after it was answered is not waited for.
     .client_disconnect_timeout(Duration::from_secs(1))
     .shutdown_timeout(SHUTDOWN_SECONDS)
-    // actix would drop what runs at SIGINT; cli.rs tells this server when to stop.
+    // actix would drop what runs at SIGINT; running.rs tells this server when to stop.
     .disable_signals()
     .listen(listener)?
     .run();

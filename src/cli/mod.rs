@@ -1,26 +1,22 @@
 //! The program: settings → database → migrate → serve, and the subcommands.
 
+mod logs;
+pub mod settings;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
-use actix_web::rt::signal::unix::{Signal, SignalKind, signal};
 use chrono::Utc;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use futures_util::future::{Either, select};
 
-mod logs;
-pub mod settings;
-
-use crate::app::{self, Service, sweeper, workers};
+use crate::app::{self, Service, running};
 use crate::auth::{Credentials, keys, queries};
 use crate::card_network::simulation;
 use crate::db::{self, Database, Options, migrate::migrate};
@@ -127,28 +123,8 @@ fn serve(settings: &Settings) -> Result<(), Failure> {
     }
     let address = listener.local_addr()?;
     let service = service(settings, &server, secrets, address);
-    actix_web::rt::System::new().block_on(async {
-        let (terminated, interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let http = app::serve(service.clone(), app::routes, listener, settings.workers())?;
-        let told_twice = pin!(told_twice(http.handle(), terminated, interrupted));
-        let end_in_order = pin!(async {
-            let ended = http.await;
-            service.state.engine.database.close().await;
-            ended
-        });
-        let mut background = vec![actix_web::rt::spawn(sweeper::run(Arc::clone(&service.state)))];
-        if settings.webhook_worker {
-            background.push(actix_web::rt::spawn(workers::send(service.clone())));
-        }
-        greet(address, demo_key.as_deref());
-        let ended = select(end_in_order, told_twice).await;
-        background.iter().for_each(actix_web::rt::task::JoinHandle::abort);
-        match ended {
-            Either::Left((ended, _)) => ended,
-            // What still runs is cut off, and PostgreSQL rolls it back.
-            Either::Right(((), _)) => Ok(()),
-        }
-    })?;
+    let (workers, sends) = (settings.workers(), settings.webhook_worker);
+    running::serve(service, listener, workers, sends, || greet(address, demo_key.as_deref()))?;
     server.leave();
     log::info!("stopped");
     Ok(())
@@ -160,18 +136,7 @@ fn work(settings: &Settings) -> Result<(), Failure> {
     let server = Server::reach(settings)?;
     server.migrate(settings)?;
     let service = service(settings, &server, secrets, settings.listen);
-    actix_web::rt::System::new().block_on(async {
-        let sweeper = actix_web::rt::spawn(sweeper::run(Arc::clone(&service.state)));
-        let sender = actix_web::rt::spawn(workers::send(service.clone()));
-        log::info!("the worker runs");
-        let (mut terminated, mut interrupted) =
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
-        sweeper.abort();
-        sender.abort();
-        service.state.engine.database.close().await;
-        Ok::<(), io::Error>(())
-    })?;
+    running::work(service)?;
     server.leave();
     Ok(())
 }
@@ -251,15 +216,6 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
         });
     }
     address
-}
-
-/// Stops the server at SIGTERM, and at Ctrl-C just the same: what runs is finished. Ends when it is told again, by
-/// somebody who cannot wait for that.
-async fn told_twice(server: ServerHandle, mut terminated: Signal, mut interrupted: Signal) {
-    select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
-    // The command is sent by the call; the server's end is awaited elsewhere.
-    drop(server.stop(true));
-    select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
 }
 
 /// What a person needs to go on. It goes to standard output; the log goes to standard error.

@@ -151,7 +151,7 @@ pub async fn run(sender: Sender) -> Result<(), Error> {
         for (delivery, endpoint) in leased {
             standings.entry(endpoint.id).or_default().sent += 1;
             let (sender, client, ended) = (sender.clone(), client.clone(), ended.clone());
-            actix_web::rt::spawn(async move {
+            tokio::task::spawn_local(async move {
                 let ending = send(&sender, &client, delivery, &endpoint).await.unwrap_or_else(|error| {
                     log::warn!("a webhook will be sent again: {}", error.for_log());
                     Ending::Unrecorded
