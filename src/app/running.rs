@@ -28,7 +28,7 @@ pub fn serve(
     System::new().block_on(async {
         let (terminated, interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let http = super::serve(service.clone(), super::routes, listener, workers)?;
-        let told_twice = pin!(told_twice(http.handle(), terminated, interrupted));
+        let second_signal = pin!(second_signal(http.handle(), terminated, interrupted));
         let end_in_order = pin!(async {
             let ended = http.await;
             service.state.engine.database.close().await;
@@ -39,7 +39,7 @@ pub fn serve(
             background.push(rt::spawn(workers::send(service.clone())));
         }
         greet();
-        let ended = select(end_in_order, told_twice).await;
+        let ended = select(end_in_order, second_signal).await;
         background.iter().for_each(JoinHandle::abort);
         match ended {
             Either::Left((ended, _)) => ended,
@@ -70,7 +70,7 @@ pub fn work(service: Service) -> io::Result<()> {
 
 /// Stops the server at SIGTERM, and at Ctrl-C just the same: what runs is finished. Ends when it is told again, by
 /// somebody who cannot wait for that.
-async fn told_twice(server: ServerHandle, mut terminated: Signal, mut interrupted: Signal) {
+async fn second_signal(server: ServerHandle, mut terminated: Signal, mut interrupted: Signal) {
     select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
     // The command is sent by the call; the server's end is awaited elsewhere.
     drop(server.stop(true));

@@ -74,10 +74,10 @@ fn read<T: DeserializeOwned>(data: Value) -> Result<T, Error> {
         if message.starts_with("unknown field") {
             return Error::ParameterUnknown(format!("data[{}]", quoted(named)));
         }
-        let path = error.path().to_string();
-        Error::invalid(
-            &format!("data[{}]", quoted(&path)),
-            format!("Invalid {}: {}", quoted(&path), quoted(&message)),
-        )
+        let path = match error.path().to_string().as_str() {
+            "." => "data".to_owned(),
+            member => format!("data[{}]", quoted(member)),
+        };
+        Error::invalid(&path, format!("Invalid {}: {}", quoted(&path), quoted(&message)))
     })
 }

@@ -235,7 +235,7 @@ fn a_panic_has_a_log_line_and_its_request_has_another() {
     let of = |target: &str| lines.iter().filter(|line| line["target"] == target).collect::<Vec<_>>();
     let [panic] = of("oncepay::panic")[..] else { panic!("{log}") };
     assert!(panic["message"].as_str().unwrap().contains("faults.rs"), "{panic}");
-    let [fault] = of("oncepay::logs")[..] else { panic!("{log}") };
+    let [fault] = of("oncepay::http::trace")[..] else { panic!("{log}") };
     assert!(
         fault["message"].as_str().unwrap().contains("told to panic here") && fault["request_id"] == id,
         "{fault}"
