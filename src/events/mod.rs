@@ -4,6 +4,7 @@
 //! effect without its events; a replay writes none. Within a request events are in the order they were written;
 //! across requests they may become visible out of id order, since a request may commit before an older one does.
 
+mod changes;
 pub mod handlers;
 pub mod queries;
 
@@ -43,7 +44,6 @@ pub struct Payload(pub Value);
 #[derive(Debug, Serialize, AsExpression)]
 #[diesel(sql_type = Json)]
 struct NewPayload<'a> {
-    account: AccountId,
     api_version: &'static str,
     created: i64,
     data: Data<'a>,
@@ -59,6 +59,9 @@ struct NewPayload<'a> {
 #[derive(Debug, Serialize)]
 struct Data<'a> {
     object: &'a Value,
+    /// What an update changed, as it was before; an event of another kind has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_attributes: Option<Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,7 +90,17 @@ pub enum TypeFilter {
 
 /// The events of an effect, to be written with it.
 pub fn of<'a>(cause: &Cause, happened: &[(&'static str, &'a Value)]) -> NewEvents<'a> {
-    NewEvents::new(cause, happened)
+    NewEvents::new(cause, None, happened)
+}
+
+/// The events of a change to one object, to be written with it. `previous` is the object before the change: each
+/// event called `….updated` says what is different.
+pub fn of_change<'a>(
+    cause: &Cause,
+    previous: &Value,
+    happened: &[(&'static str, &'a Value)],
+) -> NewEvents<'a> {
+    NewEvents::new(cause, Some(previous), happened)
 }
 
 /// An event by its id.
@@ -140,12 +153,21 @@ pub fn objects(
 }
 
 impl<'a> NewPayload<'a> {
-    fn new(cause: &Cause, id: EventId, event_type: &'static str, object: &'a Value) -> Self {
+    fn new(
+        cause: &Cause,
+        id: EventId,
+        event_type: &'static str,
+        previous: Option<&Value>,
+        object: &'a Value,
+    ) -> Self {
+        let previous = previous.filter(|_| event_type.ends_with(".updated"));
         Self {
-            account: cause.account,
             api_version: API_VERSION,
             created: cause.now.timestamp(),
-            data: Data { object },
+            data: Data {
+                object,
+                previous_attributes: previous.map(|previous| changes::previous_attributes(previous, object)),
+            },
             id,
             livemode: false,
             object: "event",

@@ -170,7 +170,8 @@ pub fn update(
     update: UpdateCharge,
 ) -> Result<Charge, Error> {
     // Ends the race of two updates: the second merges its metadata into what the first one left.
-    let charge = lock(connection, cause, id)?;
+    let previous = lock(connection, cause, id)?;
+    let charge = previous.clone();
     let customer_id = match (update.customer, charge.customer_id) {
         (None, customer) => customer,
         (Some(new), Some(old)) if new == old => Some(old),
@@ -191,7 +192,7 @@ pub fn update(
         user_report: update.user_report.unwrap_or(Update::Keep).applied_to(charge.user_report),
         ..charge
     };
-    queries::update_details(connection, cause, &charge)?;
+    queries::update_details(connection, cause, &previous, &charge)?;
     Ok(charge)
 }
 

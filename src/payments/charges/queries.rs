@@ -66,8 +66,13 @@ pub fn lock_expired(connection: &mut PgConnection, before: DateTime<Utc>) -> Que
         .optional()
 }
 
-/// Stores what is no money of a charge, with its event.
-pub fn update_details(connection: &mut PgConnection, cause: &Cause, charge: &Charge) -> QueryResult<()> {
+/// Stores what is no money of a charge, with its event. `previous` is the charge before the change.
+pub fn update_details(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    previous: &Charge,
+    charge: &Charge,
+) -> QueryResult<()> {
     let update = diesel::update(charges::table.find((charge.account_id, charge.id))).set((
         charges::customer_id.eq(charge.customer_id),
         charges::description.eq(&charge.description),
@@ -76,8 +81,8 @@ pub fn update_details(connection: &mut PgConnection, cause: &Cause, charge: &Cha
         charges::shipping.eq(&charge.shipping),
         charges::user_report.eq(&charge.user_report),
     ));
-    let object = charge.object();
-    let events = events::of(cause, &[("charge.updated", &object)]);
+    let (previous, object) = (previous.object(), charge.object());
+    let events = events::of_change(cause, &previous, &[("charge.updated", &object)]);
     Together::new((Part::new("charge", update),), events).execute(connection).map(drop)
 }
 

@@ -72,7 +72,8 @@ fn forget_default(
     customer: CustomerId,
     method: PaymentMethodId,
 ) -> Result<(), Error> {
-    let Some(mut customer) = queries::lock(connection, cause.account, customer)? else { return Ok(()) };
+    let Some(previous) = queries::lock(connection, cause.account, customer)? else { return Ok(()) };
+    let mut customer = previous.clone();
     let defaults = [&mut customer.default_source_id, &mut customer.default_payment_method_id];
     let mut changed = false;
     for default in defaults {
@@ -81,7 +82,7 @@ fn forget_default(
     if changed {
         // Of a customer who is deleted there is nothing more to tell.
         let event = customer.deleted_at.is_none().then_some("customer.updated");
-        queries::update(connection, cause, &customer, event)?;
+        queries::update(connection, cause, &previous, &customer, event)?;
     }
     Ok(())
 }

@@ -133,7 +133,8 @@ pub fn update(
     id: &str,
     details: Details,
 ) -> Result<Customer, Error> {
-    let (mut customer, cards) = lock(connection, cause, id)?.changed(details)?;
+    let previous = lock(connection, cause, id)?;
+    let (mut customer, cards) = previous.clone().changed(details)?;
     if let Some(card) = cards.default_source {
         let card = payment_methods::owned_by(connection, cause, customer.id, card, "default_source")?;
         customer.default_source_id = Some(card.id);
@@ -148,7 +149,7 @@ pub fn update(
     }
     customer.default_payment_method_id =
         cards.default_payment_method.applied_to(customer.default_payment_method_id);
-    queries::update(connection, cause, &customer, Some("customer.updated"))?;
+    queries::update(connection, cause, &previous, &customer, Some("customer.updated"))?;
     Ok(customer)
 }
 
@@ -157,9 +158,9 @@ pub fn update(
 /// # Errors
 /// [`Error::NotFound`], also if it is deleted already.
 pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
-    let customer = lock(connection, cause, id)?;
-    let customer = Customer { deleted_at: Some(cause.now), ..customer };
-    queries::update(connection, cause, &customer, Some("customer.deleted"))?;
+    let previous = lock(connection, cause, id)?;
+    let customer = Customer { deleted_at: Some(cause.now), ..previous.clone() };
+    queries::update(connection, cause, &previous, &customer, Some("customer.deleted"))?;
     Ok(customer)
 }
 

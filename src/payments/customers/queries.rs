@@ -18,17 +18,19 @@ pub fn insert(connection: &mut PgConnection, cause: &Cause, customer: &Customer)
     Together::new((Part::new("customer", insert),), events).execute(connection).map(drop)
 }
 
-/// Stores a changed customer with its event.
+/// Stores a changed customer with its event. `previous` is the customer before the change.
 pub fn update(
     connection: &mut PgConnection,
     cause: &Cause,
+    previous: &Customer,
     customer: &Customer,
     event: Option<&'static str>,
 ) -> QueryResult<()> {
     let update = diesel::update(customers::table.find((customer.account_id, customer.id))).set(customer);
-    let object = customer.full_object();
-    let events: Vec<_> = event.map(|event| (event, &object)).into_iter().collect();
-    Together::new((Part::new("customer", update),), events::of(cause, &events)).execute(connection).map(drop)
+    let (previous, object) = (previous.full_object(), customer.full_object());
+    let happened: Vec<_> = event.map(|event| (event, &object)).into_iter().collect();
+    let events = events::of_change(cause, &previous, &happened);
+    Together::new((Part::new("customer", update),), events).execute(connection).map(drop)
 }
 
 pub fn find(

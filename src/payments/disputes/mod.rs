@@ -149,8 +149,9 @@ pub fn update(
     update: UpdateDispute,
 ) -> Result<Dispute, Error> {
     // Ends the race of evidence with the verdict: whoever is second finds the dispute closed, or submitted.
-    let mut dispute = lock(connection, cause, id)?;
-    dispute.check_open()?;
+    let previous = lock(connection, cause, id)?;
+    previous.check_open()?;
+    let mut dispute = previous.clone();
     dispute.metadata = patch_metadata(&dispute.metadata, &update.metadata)?;
     let submits = update.submit.unwrap_or(!update.evidence.is_empty());
     for (name, text) in update.evidence {
@@ -168,7 +169,7 @@ pub fn update(
             simulation::announce_verdict(connection, cause, dispute.verdict_notice(verdict))?;
         }
     }
-    queries::update(connection, cause, &dispute)?;
+    queries::update(connection, cause, &previous, &dispute)?;
     Ok(dispute)
 }
 

@@ -59,16 +59,22 @@ pub fn close(
     Together::new((update, ledger), events).execute(connection).map(drop)
 }
 
-/// Stores what an account said of a dispute, with its event.
-pub fn update(connection: &mut PgConnection, cause: &Cause, dispute: &Dispute) -> QueryResult<()> {
-    let object = dispute.object(&ledger(connection, dispute)?);
+/// Stores what an account said of a dispute, with its event. `previous` is the dispute before that.
+pub fn update(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    previous: &Dispute,
+    dispute: &Dispute,
+) -> QueryResult<()> {
+    let ledger = ledger(connection, dispute)?;
+    let (previous, object) = (previous.object(&ledger), dispute.object(&ledger));
     let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id))).set((
         disputes::status.eq(dispute.status),
         disputes::evidence.eq(&dispute.evidence),
         disputes::submissions.eq(dispute.submissions),
         disputes::metadata.eq(&dispute.metadata),
     ));
-    let events = events::of(cause, &[("charge.dispute.updated", &object)]);
+    let events = events::of_change(cause, &previous, &[("charge.dispute.updated", &object)]);
     Together::new((Part::new("dispute", update),), events).execute(connection).map(drop)
 }
 

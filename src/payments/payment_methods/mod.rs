@@ -134,12 +134,13 @@ pub fn update(
     update: UpdatePaymentMethod,
 ) -> Result<PaymentMethod, Error> {
     // Ends the race of two updates: the second merges its metadata into what the first one left.
-    let method = lock(connection, cause, id)?;
-    let month = update.expiry_month.unwrap_or(i64::from(method.expiry_month));
-    let year = card_network::full_year(update.expiry_year.unwrap_or(i64::from(method.expiry_year)));
+    let previous = lock(connection, cause, id)?;
+    let month = update.expiry_month.unwrap_or(i64::from(previous.expiry_month));
+    let year = card_network::full_year(update.expiry_year.unwrap_or(i64::from(previous.expiry_year)));
     if update.expiry_month.is_some() || update.expiry_year.is_some() {
         card_network::check_expiry(month, year, cause.now)?;
     }
+    let method = previous.clone();
     let method = PaymentMethod {
         expiry_month: i16::try_from(month).unwrap_or(method.expiry_month),
         expiry_year: i16::try_from(year).unwrap_or(method.expiry_year),
@@ -147,7 +148,7 @@ pub fn update(
         metadata: patch_metadata(&method.metadata, &update.metadata)?,
         ..method
     };
-    queries::update(connection, cause, &method, "payment_method.updated")?;
+    queries::update(connection, cause, &previous, &method, "payment_method.updated")?;
     Ok(method)
 }
 
@@ -284,8 +285,9 @@ pub fn attach_to(
     }
     method.check_not_given_up()?;
     card_network::save(method.test_card()?)?;
-    let method = PaymentMethod { customer_id: Some(customer), ..method };
-    queries::update(connection, cause, &method, "payment_method.attached")?;
+    let previous = method;
+    let method = PaymentMethod { customer_id: Some(customer), ..previous.clone() };
+    queries::update(connection, cause, &previous, &method, "payment_method.attached")?;
     Ok(method)
 }
 
@@ -306,10 +308,10 @@ pub fn test_method(text: &str) -> Option<&'static TestCard> {
 pub fn store_detached(
     connection: &mut PgConnection,
     cause: &Cause,
-    method: PaymentMethod,
+    attached: PaymentMethod,
 ) -> QueryResult<PaymentMethod> {
-    let method = PaymentMethod { customer_id: None, detached_at: Some(cause.now), ..method };
-    queries::update(connection, cause, &method, "payment_method.detached")?;
+    let method = PaymentMethod { customer_id: None, detached_at: Some(cause.now), ..attached.clone() };
+    queries::update(connection, cause, &attached, &method, "payment_method.detached")?;
     Ok(method)
 }
 

@@ -26,10 +26,11 @@ pub fn insert_attached(
     Together::new((Part::new("method", insert),), events).execute(connection).map(drop)
 }
 
-/// Stores a changed payment method, with its event.
+/// Stores a changed payment method, with its event. `previous` is the method before the change.
 pub fn update(
     connection: &mut PgConnection,
     cause: &Cause,
+    previous: &PaymentMethod,
     method: &PaymentMethod,
     event: &'static str,
 ) -> QueryResult<()> {
@@ -41,8 +42,8 @@ pub fn update(
         payment_methods::metadata.eq(&method.metadata),
         payment_methods::detached_at.eq(method.detached_at),
     ));
-    let object = method.object();
-    let events = events::of(cause, &[(event, &object)]);
+    let (previous, object) = (previous.object(), method.object());
+    let events = events::of_change(cause, &previous, &[(event, &object)]);
     Together::new((Part::new("method", update),), events).execute(connection).map(drop)
 }
 

@@ -144,9 +144,9 @@ pub fn update(
     metadata: &MetadataPatch,
 ) -> Result<Refund, Error> {
     // Ends the race of two updates: the second merges its metadata into what the first one left.
-    let refund = ids::in_path(id, |id| queries::lock(connection, cause.account, id))?;
-    let refund = Refund { metadata: patch_metadata(&refund.metadata, metadata)?, ..refund };
-    queries::update_metadata(connection, cause, &refund)?;
+    let previous = ids::in_path(id, |id| queries::lock(connection, cause.account, id))?;
+    let refund = Refund { metadata: patch_metadata(&previous.metadata, metadata)?, ..previous.clone() };
+    queries::update_metadata(connection, cause, &previous, &refund)?;
     Ok(refund)
 }
 
@@ -159,9 +159,9 @@ pub fn settle(connection: &mut PgConnection, cause: &Cause, id: RefundId) -> Res
     if refund.status != Status::Pending {
         return Ok(refund);
     }
-    let refund = Refund { status: Status::Succeeded, ..refund };
-    queries::update_status(connection, cause, &refund)?;
-    Ok(refund)
+    let settled = Refund { status: Status::Succeeded, ..refund.clone() };
+    queries::update_status(connection, cause, &refund, &settled)?;
+    Ok(settled)
 }
 
 /// The network says that a refund has failed: its money is here again, and the charge can be refunded again.
@@ -174,11 +174,14 @@ pub fn fail(connection: &mut PgConnection, cause: &Cause, id: RefundId) -> Resul
         return Ok(refund);
     }
     let movement = refund.reversal(cause);
-    let refund =
-        Refund { status: Status::Failed, failure_balance_transaction_id: Some(movement.id), ..refund };
+    let failed = Refund {
+        status: Status::Failed,
+        failure_balance_transaction_id: Some(movement.id),
+        ..refund.clone()
+    };
     let charge = charge.refund_failed(refund.amount);
-    queries::update_failed(connection, cause, &refund, &movement, &charge)?;
-    Ok(refund)
+    queries::update_failed(connection, cause, &refund, &failed, &movement, &charge)?;
+    Ok(failed)
 }
 
 /// A page of refunds, the newest first.

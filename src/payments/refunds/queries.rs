@@ -29,19 +29,26 @@ pub fn insert(
     Together::new(parts, events).execute(connection).map(drop)
 }
 
-/// Stores that a refund has arrived, with its event.
-pub fn update_status(connection: &mut PgConnection, cause: &Cause, refund: &Refund) -> QueryResult<()> {
+/// Stores that a refund has arrived, with its event. `previous` is the refund before that.
+pub fn update_status(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    previous: &Refund,
+    refund: &Refund,
+) -> QueryResult<()> {
     let update = diesel::update(refunds::table.find((refund.account_id, refund.id)))
         .set(refunds::status.eq(refund.status));
-    let object = refund.object();
-    let events = events::of(cause, &[("refund.updated", &object)]);
+    let (previous, object) = (previous.object(), refund.object());
+    let events = events::of_change(cause, &previous, &[("refund.updated", &object)]);
     Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
 }
 
 /// Stores that a refund has failed, with its row of the ledger and its events, and gives it back to the charge.
+/// `previous` is the refund before that.
 pub fn update_failed(
     connection: &mut PgConnection,
     cause: &Cause,
+    previous: &Refund,
     refund: &Refund,
     movement: &BalanceTransaction,
     charge: &Charge,
@@ -50,19 +57,25 @@ pub fn update_failed(
         refunds::status.eq(refund.status),
         refunds::failure_balance_transaction_id.eq(refund.failure_balance_transaction_id),
     ));
-    let object = refund.object();
-    let events = events::of(cause, &[("refund.updated", &object), ("refund.failed", &object)]);
+    let (previous, object) = (previous.object(), refund.object());
+    let happened = [("refund.updated", &object), ("refund.failed", &object)];
+    let events = events::of_change(cause, &previous, &happened);
     let (ledger, charge) = (balance::statements::insert(movement), charges::statements::refund(charge));
     let parts = (Part::new("refund", update), ledger, charge);
     Together::new(parts, events).execute(connection).map(drop)
 }
 
-/// Stores the metadata of a refund, with its event.
-pub fn update_metadata(connection: &mut PgConnection, cause: &Cause, refund: &Refund) -> QueryResult<()> {
+/// Stores the metadata of a refund, with its event. `previous` is the refund before the change.
+pub fn update_metadata(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    previous: &Refund,
+    refund: &Refund,
+) -> QueryResult<()> {
     let update = diesel::update(refunds::table.find((refund.account_id, refund.id)))
         .set(refunds::metadata.eq(&refund.metadata));
-    let object = refund.object();
-    let events = events::of(cause, &[("refund.updated", &object)]);
+    let (previous, object) = (previous.object(), refund.object());
+    let events = events::of_change(cause, &previous, &[("refund.updated", &object)]);
     Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
 }
 
