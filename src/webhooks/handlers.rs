@@ -1,4 +1,5 @@
 use actix_web::web::{self, Data, Path};
+use chrono::NaiveDate;
 
 use super::{CreateEndpoint, DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, Settings, UpdateEndpoint};
 use crate::answers;
@@ -7,8 +8,10 @@ use crate::http::{Db, Payload, Policy, Route, Tx};
 use crate::idempotency::Answer;
 use crate::types::ids::kinds;
 use crate::webhooks;
-use crate::wire::params::FromParameter;
-use crate::wire::{List, Nothing, Parameters, Params, Update};
+use crate::wire::{
+    API_VERSION, FromParameter, List, MAX_TEXT_CHARACTERS, Nothing, Parameter, Parameters, Params, RELEASES,
+    Update,
+};
 
 const PATH: &str = "/v1/webhook_endpoints";
 
@@ -33,9 +36,30 @@ impl Parameters for CreateEndpoint {
             url: params.need("url")?,
             enabled_events: types(params.need("enabled_events")?)?,
             description: params.take("description")?,
-            api_version: params.take("api_version")?,
+            api_version: params.take("api_version")?.map(|ApiVersion(version)| version),
             metadata: params.new_metadata()?,
         })
+    }
+}
+
+/// A version of Stripe's API: a date and, for newer ones, the name of its release, as in `2026-08-26.dahlia`.
+struct ApiVersion(String);
+
+impl FromParameter for ApiVersion {
+    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
+        let name = parameter.name.clone();
+        let text = parameter.text(MAX_TEXT_CHARACTERS)?;
+        let (date, release) = text.split_once('.').map_or((&*text, None), |(date, name)| (date, Some(name)));
+        // chrono alone would take +2026-8-26 too.
+        let is_padded = date.split('-').map(str::len).eq([4, 2, 2]) && !date.starts_with('+');
+        let is_date = is_padded && NaiveDate::parse_from_str(date, "%Y-%m-%d").is_ok();
+        if is_date && release.is_none_or(|release| RELEASES.contains(&release)) {
+            return Ok(Self(text));
+        }
+        Err(Error::invalid(
+            &name,
+            format!("Invalid API version: {}. It is a date, as in 2024-06-20 or {API_VERSION}.", quoted(&text)),
+        ))
     }
 }
 

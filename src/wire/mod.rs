@@ -20,8 +20,12 @@ mod unsupported;
 /// The version of Stripe's API that objects follow.
 pub const API_VERSION: &str = "2026-08-26.dahlia";
 
+/// The names of the releases of Stripe's API, which stand behind the date of a version.
+pub const RELEASES: [&str; 5] = ["acacia", "basil", "clover", "dahlia", "preview"];
+
 pub use directory::Directory;
 pub use expand::Expand;
+pub use from_parameter::MAX_TEXT_CHARACTERS;
 pub use list::List;
 pub use params::{FromParameter, Parameter, Parameters, Params, Update};
 pub use shared::Nothing;
