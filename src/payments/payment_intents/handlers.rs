@@ -13,7 +13,7 @@ use crate::payments::charges::handlers::descriptor;
 use crate::payments::payment_intents;
 use crate::types::ids::kinds;
 use crate::types::{Cause, MetadataPatch};
-use crate::wire::{Expand, FromParameter, List, Nothing, Parameter, Parameters, Params, Update};
+use crate::wire::{Expand, FromParameter, List, Parameter, Parameters, Params, Update};
 
 const PATH: &str = "/v1/payment_intents";
 
@@ -61,6 +61,16 @@ impl Parameters for CreateIntent {
             details: Details::read(params)?,
             confirm,
         })
+    }
+}
+
+struct RetrieveIntent {
+    client_secret: Option<String>,
+}
+
+impl Parameters for RetrieveIntent {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        Ok(Self { client_secret: params.take("client_secret")? })
     }
 }
 
@@ -258,10 +268,10 @@ async fn create(tx: Tx, body: Payload<CreateIntent>) -> Result<Answer, Error> {
     .await
 }
 
-async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
+async fn retrieve(db: Db, id: Path<String>, query: Payload<RetrieveIntent>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
-        let (_, expand) = query.parse()?;
-        let intent = payment_intents::retrieve(connection, cause, &id)?;
+        let (RetrieveIntent { client_secret }, expand) = query.parse()?;
+        let intent = payment_intents::retrieve(connection, cause, &id, client_secret.as_deref())?;
         answers::found(connection, cause, intent.object(), &expand)
     })
     .await

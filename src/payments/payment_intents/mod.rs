@@ -149,12 +149,19 @@ pub fn create(
     }
 }
 
-/// A payment intent by its id.
+/// A payment intent by its id. `client_secret` is what the payer knows it by, if the caller gives that too.
 ///
 /// # Errors
-/// [`Error::NotFound`].
-pub fn retrieve(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<PaymentIntent, Error> {
-    ids::in_path(id, |id| queries::find(connection, cause.account, id))
+/// [`Error::NotFound`], or the secret of another intent.
+pub fn retrieve(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    id: &str,
+    client_secret: Option<&str>,
+) -> Result<PaymentIntent, Error> {
+    let intent = ids::in_path(id, |id| queries::find(connection, cause.account, id))?;
+    intent.check_secret(client_secret)?;
+    Ok(intent)
 }
 
 /// Changes a payment intent.
@@ -422,12 +429,7 @@ impl PaymentIntent {
 
     /// That the caller and this intent mean the same.
     fn check_believed(&self, confirmation: &Confirmation) -> Result<(), Error> {
-        if confirmation.client_secret.as_ref().is_some_and(|secret| *secret != self.full_client_secret()) {
-            return Err(Error::invalid(
-                "client_secret",
-                "This is not the client secret of this PaymentIntent.",
-            ));
-        }
+        self.check_secret(confirmation.client_secret.as_deref())?;
         if confirmation.amount.is_some_and(|amount| amount != self.amount.minor()) {
             return Err(Error::invalid(
                 "amount_to_confirm",
@@ -438,6 +440,16 @@ impl PaymentIntent {
             ));
         }
         Ok(())
+    }
+
+    /// Checks that a secret, if one is given, is the one of this intent.
+    fn check_secret(&self, secret: Option<&str>) -> Result<(), Error> {
+        match secret {
+            Some(secret) if secret != self.full_client_secret() => {
+                Err(Error::invalid("client_secret", "This is not the client secret of this PaymentIntent."))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn canceled(self, now: DateTime<Utc>, reason: Option<String>) -> Self {
