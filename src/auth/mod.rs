@@ -23,7 +23,8 @@ impl Credentials {
     /// Reads the value of the header `Authorization`. Whether the key is right is for the database to say.
     ///
     /// # Errors
-    /// [`Error::CredentialsMissing`] if there is no key in it.
+    /// [`Error::CredentialsMissing`] if there is no key in it, [`Error::CredentialsPublishable`] if it is one that
+    /// browsers use.
     pub fn of(header: Option<&str>) -> Result<Self, Error> {
         let (scheme, rest) =
             header.and_then(|value| value.split_once(' ')).ok_or(Error::CredentialsMissing)?;
@@ -32,7 +33,13 @@ impl Credentials {
             "basic" => basic_user(rest.trim()).ok_or(Error::CredentialsMissing)?,
             _ => return Err(Error::CredentialsMissing),
         };
-        if key.is_empty() { Err(Error::CredentialsMissing) } else { Ok(Self::of_key(&key)) }
+        if key.is_empty() {
+            return Err(Error::CredentialsMissing);
+        }
+        if key.starts_with("pk_") {
+            return Err(Error::CredentialsPublishable(hint(&key)));
+        }
+        Ok(Self::of_key(&key))
     }
 
     pub fn of_key(key: &str) -> Self {
@@ -55,6 +62,9 @@ fn basic_user(encoded: &str) -> Option<String> {
     decoded.split_once(':').map(|(user, _)| user.to_owned())
 }
 
+/// What keys begin with that tells of nothing but their kind.
+const KEY_PREFIXES: [&str; 6] = ["sk_test_", "sk_live_", "rk_test_", "rk_live_", "pk_test_", "pk_live_"];
+
 /// The ends of a key, to tell keys apart: `sk_test_****demo`. Of a short key nothing is shown.
 fn hint(key: &str) -> String {
     let characters: Vec<char> = key.chars().collect();
@@ -62,7 +72,7 @@ fn hint(key: &str) -> String {
         return "****".to_owned();
     }
     let end: String = characters[characters.len() - 4..].iter().collect();
-    let start = ["sk_test_", "sk_live_"].into_iter().find(|prefix| key.starts_with(prefix)).unwrap_or("");
+    let start = KEY_PREFIXES.into_iter().find(|prefix| key.starts_with(prefix)).unwrap_or("");
     format!("{start}****{end}")
 }
 
@@ -91,6 +101,16 @@ mod tests {
             assert!(matches!(Credentials::of(Some(value)), Err(Error::CredentialsMissing)), "{value}");
         }
         assert!(matches!(Credentials::of(None), Err(Error::CredentialsMissing)));
+    }
+
+    #[test]
+    fn a_publishable_key_is_refused_as_what_it_is() {
+        for value in ["Bearer pk_test_51abcdefghijklmnop", "Basic cGtfbGl2ZV81MWFiY2RlZmdoaWprbG1ub3A6"] {
+            let Err(Error::CredentialsPublishable(hint)) = Credentials::of(Some(value)) else {
+                panic!("{value}")
+            };
+            assert!(hint.starts_with("pk_") && hint.ends_with("_****mnop"), "{hint}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use actix_web::HttpMessage;
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
-use actix_web::http::header::AUTHORIZATION;
+use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use actix_web::middleware::Next;
 use actix_web::web::BytesMut;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ use crate::auth::Credentials;
 use crate::error::Error;
 use crate::idempotency::fingerprint::Parts;
 use crate::idempotency::{Call, Claim, Fingerprint, Key, KeySource, Outcome, key};
-use crate::wire::form;
+use crate::wire::{form, signature};
 
 /// Lets a request through to its handler, or answers it.
 ///
@@ -69,11 +69,9 @@ async fn admit(
     policy: Option<Policy>,
     request: &mut ServiceRequest,
 ) -> Result<(Admitted, Body), Error> {
+    check_headers(request.headers())?;
     if let Some(Policy::Signed { lifetime, admit }) = policy {
         return admit_notification(state, trace, (lifetime, admit), request).await;
-    }
-    if request.headers().contains_key("Stripe-Account") {
-        return Err(Error::ConnectedAccount);
     }
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let credentials = Credentials::of(authorization)?;
@@ -109,6 +107,33 @@ async fn admit(
     let is_json = media_type == MediaType::Json;
     let body = Body { parameters: members(parameters)?, is_json, stray, directory: state.directory };
     Ok((admitted, body))
+}
+
+/// Headers by which a caller acts for another account.
+const OF_OTHER_ACCOUNTS: [&str; 2] = ["Stripe-Account", "Stripe-Context"];
+
+/// Headers that are read as one value. Of two the first would count, and whoever looked at the request on its way may
+/// have gone by the second. The idempotency key is judged with its syntax, in [`Key::of`].
+const SINGLE_HEADERS: [&str; 8] = [
+    "Authorization",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Type",
+    "Host",
+    "Origin",
+    signature::HEADER,
+    "Stripe-Version",
+];
+
+/// Refuses headers that would let a request mean something else than its sender thinks.
+fn check_headers(headers: &HeaderMap) -> Result<(), Error> {
+    if let Some(name) = SINGLE_HEADERS.into_iter().find(|name| headers.get_all(*name).nth(1).is_some()) {
+        return Err(Error::HeaderRepeated(name));
+    }
+    match OF_OTHER_ACCOUNTS.into_iter().find(|name| headers.contains_key(*name)) {
+        Some(name) => Err(Error::ConnectedAccount(name)),
+        None => Ok(()),
+    }
 }
 
 /// The same for a signed notification: its signature comes in the place of the credentials, which can only be judged with

@@ -38,7 +38,7 @@ impl ResponseError for Error {
         answer.content_type("application/json");
         answer.insert_header(("Stripe-Should-Retry", (self.row().retry == Retry::SameKey).to_string()));
         match self {
-            Error::CredentialsMissing | Error::CredentialsUnknown(_) => {
+            Error::CredentialsMissing | Error::CredentialsUnknown(_) | Error::CredentialsPublishable(_) => {
                 answer.insert_header((header::WWW_AUTHENTICATE, r#"Bearer realm="oncepay""#));
             }
             Error::MethodNotAllowed { allow, .. } => {

@@ -1,0 +1,169 @@
+//! What a caller sent, as a message may show it.
+
+use std::ops::Range;
+
+use uuid::Uuid;
+
+/// The most characters of a text that a message shows.
+const MOST: usize = 100;
+
+/// How many digits a card number has.
+const CARD_DIGITS: std::ops::RangeInclusive<usize> = 12..=19;
+
+/// The most characters between two groups of the digits of one card number.
+const MAX_SEPARATORS: usize = 3;
+
+/// How many hex digits a random text has at least, such as an id or a secret.
+const MIN_RANDOM_DIGITS: usize = 24;
+
+/// What a caller sent, fit to be sent back in a message: short, and without card numbers.
+///
+/// A card number is 12 to 19 digits whose last one is right by Luhn's formula, typed in one or in groups.
+pub fn quoted(text: &str) -> String {
+    let shown = without_card_numbers(text);
+    if shown.chars().count() <= MOST {
+        return shown;
+    }
+    shown.chars().take(MOST).chain("…".chars()).collect()
+}
+
+fn without_card_numbers(text: &str) -> String {
+    let groups = groups(text);
+    let (mut shown, mut copied, mut next) = (String::new(), 0, 0);
+    while next < groups.len() {
+        match card_number(text, &groups[next..]) {
+            None => next += 1,
+            Some(length) => {
+                shown.push_str(&text[copied..groups[next].start]);
+                shown.push_str("[redacted]");
+                copied = groups[next + length - 1].end;
+                next += length;
+            }
+        }
+    }
+    shown + &text[copied..]
+}
+
+/// How many of these groups, from the first one on, make a card number; the most, if several do.
+fn card_number(text: &str, groups: &[Range<usize>]) -> Option<usize> {
+    let (mut digits, mut found) = (String::new(), None);
+    for (number, group) in groups.iter().enumerate() {
+        if number > 0 && !is_separator(&text[groups[number - 1].end..group.start]) {
+            break;
+        }
+        digits.push_str(&text[group.clone()]);
+        if digits.len() > *CARD_DIGITS.end() {
+            break;
+        }
+        if CARD_DIGITS.contains(&digits.len()) && luhn::valid(&digits) {
+            found = Some(number + 1);
+        }
+    }
+    found
+}
+
+/// The groups of digits that may be of card numbers.
+fn groups(text: &str) -> Vec<Range<usize>> {
+    let mut groups = Vec::new();
+    let mut rest = 0;
+    while let Some(start) = text[rest..].find(|character: char| character.is_ascii_digit()) {
+        let start = rest + start;
+        let length = text[start..].find(|character: char| !character.is_ascii_digit());
+        let end = length.map_or(text.len(), |length| start + length);
+        if !is_random(text, start) && !is_fraction(text, start, end) {
+            groups.push(start..end);
+        }
+        rest = end;
+    }
+    groups
+}
+
+fn is_separator(between: &str) -> bool {
+    between.chars().count() <= MAX_SEPARATORS && !between.contains(char::is_alphanumeric)
+}
+
+/// Whether the digit at `at` is of an id, a UUID or a secret, which all are hex.
+fn is_random(text: &str, at: usize) -> bool {
+    let is_uuid = Uuid::try_parse(word(text, at, |character| character.is_alphanumeric() || character == '-'));
+    let word = word(text, at, char::is_alphanumeric);
+    let is_hex = word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_uuid.is_ok() || (is_hex && word.len() >= MIN_RANDOM_DIGITS)
+}
+
+/// The characters around `at` that belong together.
+fn word(text: &str, at: usize, belongs: impl Fn(char) -> bool) -> &str {
+    let start = text[..at].char_indices().rev().take_while(|(_, character)| belongs(*character)).last();
+    let start = start.map_or(at, |(start, _)| start);
+    let end = text[at..].find(|character| !belongs(character)).map_or(text.len(), |length| at + length);
+    &text[start..end]
+}
+
+/// Whether digits are those after the point of a decimal number, such as 1998.9999999999998.
+fn is_fraction(text: &str, start: usize, end: usize) -> bool {
+    let Some(whole) = text[..start].strip_suffix('.') else { return false };
+    let before = whole.trim_end_matches(|character: char| character.is_ascii_digit());
+    let follows = |text: &str| text.chars().next().is_some_and(|next| next == '.' || next.is_alphanumeric());
+    before.len() < whole.len()
+        && !before.ends_with(|last: char| last == '.' || last.is_alphanumeric())
+        && !follows(&text[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_caller_sent_comes_back_shortened() {
+        assert_eq!(quoted("cus_x"), "cus_x");
+        assert_eq!(quoted(&"é".repeat(5000)).chars().count(), 101);
+    }
+
+    #[test]
+    fn a_card_number_does_not_come_back() {
+        for number in [
+            "4242424242424242",
+            "4242 4242 4242 4242",
+            "4242-4242-4242-4242",
+            "4242.4242.4242.4242",
+            "4242/4242/4242/4242",
+            "4242 - 4242 - 4242 - 4242",
+            "3782 822463 10005",
+            "tok_4242424242424242",
+            "x=4242-4242-4242-4242;",
+            "x4242424242424242y",
+            "4242424242424242.5",
+            "4242424242424242 12/34 123",
+            "no 7 4242424242424242",
+            "6200000000000000003",
+        ] {
+            let shown = quoted(number);
+            assert!(shown.contains("[redacted]"), "{shown}");
+            assert!(!shown.contains("4242") && !shown.contains("822463") && !shown.contains("0000"), "{shown}");
+        }
+        assert_eq!(quoted("a 4242424242424242 b 5555555555554444 c"), "a [redacted] b [redacted] c");
+    }
+
+    #[test]
+    fn other_numbers_come_back_as_they_came() {
+        for text in [
+            "1998.9999999999998",
+            "0.30000000000000004",
+            // The fraction alone would be a card number.
+            "0.4242424242424242",
+            // Wrong by Luhn's formula, too short, too long.
+            "4242424242424241",
+            "4242 4242 4242 4241",
+            "42424242426",
+            "42424242424242424242",
+            "9223372036854775808",
+            "cus_0199aabbccdd7eef8011223344556677",
+            "cus_42424242424242424242424242424242",
+            "4242424242424242aaaaaaaaaaaaaaaa",
+            "00000000-4242-4242-8242-424242424242",
+            "card[exp_month]",
+            "2026-08-26.dahlia",
+        ] {
+            assert_eq!(quoted(text), text);
+        }
+    }
+}
