@@ -1,8 +1,7 @@
 //! What machines ask for: figures (`/metrics`), whether the process lives (`/healthz`), and whether it reaches its database
 //! (`/readyz`). They need no credentials and touch no data.
 
-use actix_web::web;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, guard, web};
 use diesel::dsl::sql;
 use diesel::prelude::*;
 use diesel::sql_types::Bool;
@@ -13,11 +12,12 @@ use crate::http::State;
 
 pub fn mount(config: &mut web::ServiceConfig) {
     for (path, route) in [
-        ("/metrics", web::get().to(metrics)),
-        ("/healthz", web::get().to(healthz)),
-        ("/readyz", web::get().to(readyz)),
+        ("/metrics", web::route().to(metrics)),
+        ("/healthz", web::route().to(healthz)),
+        ("/readyz", web::route().to(readyz)),
     ] {
-        config.service(web::resource(path).route(route).default_service(not_allowed("GET".to_owned())));
+        let route = route.guard(guard::Any(guard::Get()).or(guard::Head()));
+        config.service(web::resource(path).route(route).default_service(not_allowed("GET, HEAD".to_owned())));
     }
 }
 

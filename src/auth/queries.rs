@@ -38,6 +38,17 @@ pub fn account_with_id(connection: &mut PgConnection, id: AccountId) -> QueryRes
     accounts::table.find(id).select(accounts::id).first(connection).optional()
 }
 
+/// The name of an account, and when it was made.
+///
+/// # Errors
+/// What the statement reports.
+pub fn name_and_age(
+    connection: &mut PgConnection,
+    account: AccountId,
+) -> QueryResult<(String, DateTime<Utc>)> {
+    accounts::table.find(account).select((accounts::name, accounts::created_at)).first(connection)
+}
+
 /// The account of this name, made if it is not there.
 ///
 /// # Errors

@@ -12,7 +12,6 @@ pub const SEARCHES: &[&str] = &["/v1/charges/search", "/v1/customers/search", "/
 
 /// The beginnings of Stripe's other paths.
 const RESOURCES: &[&str] = &[
-    "account",
     "account_links",
     "account_sessions",
     "accounts",

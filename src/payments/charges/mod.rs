@@ -39,6 +39,9 @@ use crate::wire::{List, Update};
 /// How long an authorisation can be captured.
 pub const HOLD_DAYS: i64 = 7;
 
+/// What the payer's statement says of a charge that says nothing itself.
+pub const STATEMENT_DESCRIPTOR: &str = "ONCEPAY";
+
 /// A charge. Amounts are in minor units of its currency.
 #[derive(Debug, Clone, Queryable, Selectable, Insertable)]
 #[diesel(table_name = charges, check_for_backend(Pg), treat_none_as_default_value = false)]
@@ -538,7 +541,7 @@ impl Charge {
             "application_fee_amount": null,
             "balance_transaction": self.balance_transaction_id,
             "billing_details": self.card.billing_details.object(),
-            "calculated_statement_descriptor": self.statement_descriptor.as_deref().unwrap_or("ONCEPAY"),
+            "calculated_statement_descriptor": self.statement_descriptor.as_deref().unwrap_or(STATEMENT_DESCRIPTOR),
             "captured": captured,
             "created": self.created_at.timestamp(),
             "currency": self.currency,
