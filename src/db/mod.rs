@@ -22,7 +22,7 @@ use diesel::r2d2::{ConnectionManager, CustomizeConnection, Pool};
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use statement::one_of;
-pub use statement::{Part, Together};
+pub use statement::{NewestOfEach, Part, Together};
 
 use crate::error::{Error, is_lost};
 

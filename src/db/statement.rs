@@ -2,7 +2,11 @@
 
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::query_builder::{AstPass, QueryFragment, QueryId};
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::sql_types::{self, Array, BigInt};
+use uuid::Uuid;
+
+use crate::types::ids::AccountId;
 
 /// `WITH a AS (…), b AS (…) …`: one round trip and one snapshot for statements that do not read each other's
 /// rows. Foreign keys among them are checked when all of it is done.
@@ -54,6 +58,53 @@ impl<Parts: QueryFragment<Pg>, Last: QueryFragment<Pg>> QueryFragment<Pg> for To
 }
 
 impl<Parts, Last> RunQueryDsl<PgConnection> for Together<Parts, Last> {}
+
+/// The newest rows of each of several owners, in one statement: at most `limit` of each, the newest first.
+///
+/// `LATERAL` makes it one look at an index for each owner. A plain condition on the owners would read all their rows.
+#[derive(Debug)]
+pub struct NewestOfEach<'a, Columns> {
+    pub columns: Columns,
+    pub table: &'static str,
+    /// The column that names the owner.
+    pub owner: &'static str,
+    pub account: AccountId,
+    pub owners: &'a [Uuid],
+    pub limit: i64,
+}
+
+impl<Columns: QueryFragment<Pg>> QueryFragment<Pg> for NewestOfEach<'_, Columns> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("SELECT newest.* FROM unnest(");
+        out.push_bind_param::<Array<sql_types::Uuid>, _>(&self.owners)?;
+        out.push_sql(") AS owners (id) CROSS JOIN LATERAL (SELECT ");
+        self.columns.walk_ast(out.reborrow())?;
+        out.push_sql(" FROM ");
+        out.push_identifier(self.table)?;
+        out.push_sql(" WHERE ");
+        out.push_identifier(self.owner)?;
+        out.push_sql(" = owners.id AND account_id = ");
+        out.push_bind_param::<sql_types::Uuid, _>(&self.account)?;
+        out.push_sql(" ORDER BY ");
+        out.push_identifier(self.table)?;
+        out.push_sql(".id DESC LIMIT ");
+        out.push_bind_param::<BigInt, _>(&self.limit)?;
+        out.push_sql(") AS newest");
+        Ok(())
+    }
+}
+
+/// Written out, because the derived one knows no lifetimes. Each table has columns of its own type.
+impl<Columns: 'static> QueryId for NewestOfEach<'_, Columns> {
+    type QueryId = NewestOfEach<'static, Columns>;
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl<Columns: Expression> Query for NewestOfEach<'_, Columns> {
+    type SqlType = Columns::SqlType;
+}
+
+impl<Columns> RunQueryDsl<PgConnection> for NewestOfEach<'_, Columns> {}
 
 /// That a column is one of these ids. A single one is compared as such: the length of a list is not known to a plan that
 /// is kept for all values, and a plan for a long one may look at every row of the account.

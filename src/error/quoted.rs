@@ -84,7 +84,8 @@ fn is_separator(between: &str) -> bool {
 
 /// Whether the digit at `at` is of an id, a UUID or a secret, which all are hex.
 fn is_random(text: &str, at: usize) -> bool {
-    let is_uuid = Uuid::try_parse(word(text, at, |character| character.is_alphanumeric() || character == '-'));
+    let is_uuid =
+        Uuid::try_parse(word(text, at, |character| character.is_alphanumeric() || character == '-'));
     let word = word(text, at, char::is_alphanumeric);
     let is_hex = word.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_uuid.is_ok() || (is_hex && word.len() >= MIN_RANDOM_DIGITS)
@@ -138,7 +139,10 @@ mod tests {
         ] {
             let shown = quoted(number);
             assert!(shown.contains("[redacted]"), "{shown}");
-            assert!(!shown.contains("4242") && !shown.contains("822463") && !shown.contains("0000"), "{shown}");
+            assert!(
+                !shown.contains("4242") && !shown.contains("822463") && !shown.contains("0000"),
+                "{shown}"
+            );
         }
         assert_eq!(quoted("a 4242424242424242 b 5555555555554444 c"), "a [redacted] b [redacted] c");
     }

@@ -62,7 +62,8 @@ mod tests {
             let found = previous_attributes(&metadata(before.clone()), &metadata(after.clone()));
             assert_eq!(found, metadata(expected), "{before} {after}");
         }
-        let address = |city: &str| json!({ "shipping": { "name": "n", "address": { "city": city, "line1": "l" } } });
+        let address =
+            |city: &str| json!({ "shipping": { "name": "n", "address": { "city": city, "line1": "l" } } });
         let expected = json!({ "shipping": { "address": { "city": "Rome" } } });
         assert_eq!(previous_attributes(&address("Rome"), &address("Oslo")), expected);
     }

@@ -30,14 +30,11 @@ pub struct NewEvents<'a> {
 }
 
 impl<'a> NewEvents<'a> {
-    pub fn new(
-        cause: &Cause,
-        previous: Option<&Value>,
-        happened: &[(&'static str, &'a Value)],
-    ) -> Self {
+    pub fn new(cause: &Cause, previous: Option<&Value>, happened: &[(&'static str, &'a Value)]) -> Self {
         let ids: Vec<EventId> = happened.iter().map(|_| cause.new_id()).collect();
         let payloads = ids.iter().zip(happened);
-        let payloads = payloads.map(|(id, (kind, object))| NewPayload::new(cause, *id, kind, previous, object));
+        let payloads =
+            payloads.map(|(id, (kind, object))| NewPayload::new(cause, *id, kind, previous, object));
         Self {
             account_id: cause.account,
             request_id: cause.request_id,

@@ -58,7 +58,10 @@ impl FromParameter for ApiVersion {
         }
         Err(Error::invalid(
             &name,
-            format!("Invalid API version: {}. It is a date, as in 2024-06-20 or {API_VERSION}.", quoted(&text)),
+            format!(
+                "Invalid API version: {}. It is a date, as in 2024-06-20 or {API_VERSION}.",
+                quoted(&text)
+            ),
         ))
     }
 }

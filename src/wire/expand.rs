@@ -61,7 +61,7 @@ impl Expand {
                 }
                 tree = tree.0.entry(property.to_owned()).or_default();
             }
-            if objects.iter().all(|object| object.contains('.')) {
+            if !objects.iter().any(|object| self.directory.is_object(object)) {
                 return Err(unknown());
             }
         }

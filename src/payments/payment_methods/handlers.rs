@@ -28,6 +28,7 @@ pub fn routes() -> Vec<Route> {
         Route::post("/v1/payment_methods/{method}/detach", Policy::KEYED, || web::to(detach)),
         Route::get("/v1/customers/{customer}/payment_methods", || web::to(list_of_customer)),
         Route::get("/v1/customers/{customer}/payment_methods/{method}", || web::to(retrieve_of_customer)),
+        Route::get("/v1/customers/{customer}/sources", || web::to(list_sources)),
     ]
 }
 
@@ -214,6 +215,34 @@ async fn list_of_customer(
         })?;
         let path = format!("/v1/customers/{customer}/payment_methods");
         answers::listed(connection, cause, (&path, "payment_method"), objects(page), &expand)
+    })
+    .await
+}
+
+/// The filter of a customer's sources: all of them are cards.
+struct Sources;
+
+impl Parameters for Sources {
+    fn read(params: &mut Params) -> Result<Self, Error> {
+        params.one_of("object", &["card"]).map(|_| Self)
+    }
+}
+
+/// The cards of a customer as the older API names them.
+async fn list_sources(
+    db: Db,
+    id: Path<String>,
+    query: Payload<List<kinds::Card, Sources>>,
+) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (list, expand) = query.parse()?;
+        let customer = customers::retrieve(connection, cause, &id)?.id;
+        let page = list.load(connection, cause, |connection, page, _| {
+            payment_methods::of_customer(connection, cause, page, customer)
+        })?;
+        let path = format!("/v1/customers/{customer}/sources");
+        let objects = page.map(|method| method.source_object());
+        answers::listed(connection, cause, (&path, "card"), objects, &expand)
     })
     .await
 }

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::schema::payment_methods;
 use crate::types::ids::{AccountId, CardId, CustomerId, PaymentMethodId, RequestId, TokenId, kinds};
 use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
+use crate::wire::directory::SUBLIST_ROWS;
 use crate::wire::params::patch_metadata;
 use crate::wire::{List, ids};
 pub use billing_details::{BillingDetails, BillingDetailsPatch};
@@ -197,6 +198,20 @@ pub fn source_objects(
     ids: &[Uuid],
 ) -> QueryResult<Vec<Value>> {
     Ok(queries::find_all(connection, account, ids)?.iter().map(PaymentMethod::source_object).collect())
+}
+
+/// The cards of these customers as sources, for lists within the customers, each with the id of its customer.
+///
+/// # Errors
+/// The database's.
+pub fn source_sublists(
+    connection: &mut PgConnection,
+    account: AccountId,
+    customers: &[Uuid],
+) -> QueryResult<Vec<(Uuid, Value)>> {
+    let methods = queries::newest_of_customers(connection, account, customers, SUBLIST_ROWS as i64 + 1)?;
+    let owned = |method: &PaymentMethod| Some((method.customer_id?.uuid(), method.source_object()));
+    Ok(methods.iter().filter_map(owned).collect())
 }
 
 /// Keeps a card that came along with another request, for whoever has it at hand. It has no event of its own.

@@ -3,7 +3,7 @@ use diesel::prelude::*;
 use uuid::Uuid;
 
 use super::PaymentMethod;
-use crate::db::{Part, Together, one_of};
+use crate::db::{NewestOfEach, Part, Together, one_of};
 use crate::events;
 use crate::schema::payment_methods;
 use crate::types::ids::{AccountId, CustomerId, PaymentMethodId};
@@ -78,6 +78,17 @@ pub fn find_all(
         .filter(one_of!(payment_methods::id, ids))
         .select(PaymentMethod::as_select())
         .load(connection)
+}
+
+/// The newest methods of each of these customers: at most `limit` of each.
+pub fn newest_of_customers(
+    connection: &mut PgConnection,
+    account: AccountId,
+    customers: &[Uuid],
+    limit: i64,
+) -> QueryResult<Vec<PaymentMethod>> {
+    let (columns, table, owner) = (PaymentMethod::as_select(), "payment_methods", "customer_id");
+    NewestOfEach { columns, table, owner, account, owners: customers, limit }.load(connection)
 }
 
 pub fn list(

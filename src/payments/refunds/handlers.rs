@@ -5,7 +5,7 @@ use crate::answers;
 use crate::error::Error;
 use crate::http::{Db, Payload, Policy, Route, Tx};
 use crate::idempotency::Answer;
-use crate::payments::refunds;
+use crate::payments::{charges, refunds};
 use crate::types::MetadataPatch;
 use crate::types::ids::kinds;
 use crate::wire::{List, Nothing, Parameters, Params};
@@ -20,6 +20,7 @@ pub fn routes() -> Vec<Route> {
         Route::post(PATH, Policy::KEYED, || web::to(create)),
         Route::get("/v1/refunds/{refund}", || web::to(retrieve)),
         Route::post("/v1/refunds/{refund}", Policy::KEYED, || web::to(update)),
+        Route::get("/v1/charges/{charge}/refunds", || web::to(list_of_charge)),
     ]
 }
 
@@ -96,6 +97,25 @@ async fn list(db: Db, query: Payload<List<kinds::Refund, Filter>>) -> Result<Ans
         let page = refunds::list(connection, cause, &list)?;
         let objects = page.map(|refund| refund.object());
         answers::listed(connection, cause, (PATH, "refund"), objects, &expand)
+    })
+    .await
+}
+
+/// Where the list of refunds within a charge goes on.
+async fn list_of_charge(
+    db: Db,
+    id: Path<String>,
+    query: Payload<List<kinds::Refund, Nothing>>,
+) -> Result<Answer, Error> {
+    db.read(move |connection, cause| {
+        let (list, expand) = query.parse()?;
+        let charge = charges::retrieve(connection, cause, &id)?.id;
+        let page = list.load(connection, cause, |connection, page, _| {
+            refunds::of_charge(connection, cause, page, charge)
+        })?;
+        let path = format!("/v1/charges/{charge}/refunds");
+        let objects = page.map(|refund| refund.object());
+        answers::listed(connection, cause, (&path, "refund"), objects, &expand)
     })
     .await
 }

@@ -22,7 +22,8 @@ use crate::types::ids::{
     RequestId, kinds,
 };
 use crate::types::text_column;
-use crate::types::{Amount, Cause, Currency, Metadata, MetadataPatch, Page, money};
+use crate::types::{Amount, Cause, Currency, Metadata, MetadataPatch, Page, PageRequest, money};
+use crate::wire::directory::SUBLIST_ROWS;
 use crate::wire::params::{self, patch_metadata};
 use crate::wire::{List, ids};
 
@@ -206,8 +207,32 @@ pub fn objects(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) 
     Ok(queries::find_all(connection, account, ids)?.iter().map(Refund::object).collect())
 }
 
-/// That `param` names a refund.
+/// The refunds of these charges for lists within them, each with the id of its charge.
 ///
+/// # Errors
+/// The database's.
+pub fn sublists(
+    connection: &mut PgConnection,
+    account: AccountId,
+    charges: &[Uuid],
+) -> QueryResult<Vec<(Uuid, Value)>> {
+    let refunds = queries::newest_of_charges(connection, account, charges, SUBLIST_ROWS as i64 + 1)?;
+    Ok(refunds.iter().map(|refund| (refund.charge_id.uuid(), refund.object())).collect())
+}
+
+/// The refunds of a charge on this page.
+///
+/// # Errors
+/// The database's.
+pub fn of_charge(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    page: &PageRequest,
+    charge: ChargeId,
+) -> QueryResult<Vec<Refund>> {
+    queries::list(connection, cause.account, page, &Filter { charge: Some(charge), payment_intent: None })
+}
+
 /// Locks the charge, which is the row that guards the money, and then its refund: in this order, as a new refund does.
 fn lock_with_charge(
     connection: &mut PgConnection,

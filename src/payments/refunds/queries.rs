@@ -3,7 +3,7 @@ use diesel::prelude::*;
 use uuid::Uuid;
 
 use super::{Filter, Refund};
-use crate::db::{Part, Together, one_of};
+use crate::db::{NewestOfEach, Part, Together, one_of};
 use crate::events;
 use crate::payments::balance::{self, BalanceTransaction};
 use crate::payments::charges::{self, Charge};
@@ -98,6 +98,17 @@ pub fn find_all(connection: &mut PgConnection, account: AccountId, ids: &[Uuid])
         .filter(one_of!(refunds::id, ids))
         .select(Refund::as_select())
         .load(connection)
+}
+
+/// The newest refunds of each of these charges: at most `limit` of each.
+pub fn newest_of_charges(
+    connection: &mut PgConnection,
+    account: AccountId,
+    charges: &[Uuid],
+    limit: i64,
+) -> QueryResult<Vec<Refund>> {
+    let (columns, table, owner) = (Refund::as_select(), "refunds", "charge_id");
+    NewestOfEach { columns, table, owner, account, owners: charges, limit }.load(connection)
 }
 
 pub fn list(
