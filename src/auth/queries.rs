@@ -1,3 +1,5 @@
+//! The SQL of accounts and API keys.
+
 use chrono::{DateTime, Utc};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;

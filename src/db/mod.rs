@@ -8,6 +8,7 @@
 //! It knows neither requests nor nouns.
 
 pub mod migrate;
+mod rows;
 mod statement;
 
 use std::fmt;
@@ -21,6 +22,8 @@ use diesel::prelude::*;
 use diesel::r2d2::{ConnectionManager, CustomizeConnection, Pool};
 use tokio::sync::{Semaphore, oneshot};
 
+pub use rows::update_row;
+pub(crate) use rows::{page_of, rows};
 pub(crate) use statement::one_of;
 pub use statement::{NewestOfEach, Part, Together};
 

@@ -1,3 +1,5 @@
+//! The SQL of events.
+
 use chrono::{DateTime, Utc};
 use diesel::dsl::{exists, not};
 use diesel::pg::{Pg, PgConnection};
@@ -5,15 +7,15 @@ use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types;
 use serde_json::Value;
-use uuid::Uuid;
 
 use super::{Event, Filter, NewPayload, TypeFilter};
-use crate::db::one_of;
+use crate::db::{page_of, rows};
 use crate::schema::{events, webhook_deliveries};
 use crate::types::ids::{AccountId, EventId, RequestId};
-use crate::types::page::Direction;
 use crate::types::{Cause, PageRequest};
 use crate::webhooks;
+
+rows!(events: Event, EventId => find, find_all);
 
 /// The events of one effect and their deliveries to the endpoints that want them: the end of a
 /// [`crate::db::Together`], whose list of statements it goes on with. It is one text for any number of events, so that
@@ -78,31 +80,13 @@ impl QueryId for NewEvents<'_> {
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
-pub fn find(connection: &mut PgConnection, account: AccountId, id: EventId) -> QueryResult<Option<Event>> {
-    events::table.find((account, id)).select(Event::as_select()).first(connection).optional()
-}
-
-pub fn find_all(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) -> QueryResult<Vec<Event>> {
-    events::table
-        .filter(events::account_id.eq(account))
-        .filter(one_of!(events::id, ids))
-        .select(Event::as_select())
-        .load(connection)
-}
-
 pub fn list(
     connection: &mut PgConnection,
     account: AccountId,
     page: &PageRequest,
     filter: &Filter,
 ) -> QueryResult<Vec<Event>> {
-    let mut query = events::table
-        .filter(events::account_id.eq(account))
-        .filter(events::id.ge(page.low()))
-        .filter(events::id.lt(page.high()))
-        .select(Event::as_select())
-        .limit(page.rows_to_fetch())
-        .into_boxed();
+    let mut query = page_of!(events: Event, account, page);
     let undelivered = webhook_deliveries::table
         .filter(webhook_deliveries::account_id.eq(events::account_id))
         .filter(webhook_deliveries::event_id.eq(events::id))
@@ -117,10 +101,7 @@ pub fn list(
         TypeFilter::Types(types) => query.filter(events::type_.eq_any(types)),
         TypeFilter::Prefix(prefix) => query.filter(events::type_.like(format!("{}%", escaped(prefix)))),
     };
-    match page.direction() {
-        Direction::Newest => query.order(events::id.desc()).load(connection),
-        Direction::Oldest => query.order(events::id.asc()).load(connection),
-    }
+    query.load(connection)
 }
 
 /// A text in which `LIKE` finds nothing but itself.

@@ -1,3 +1,5 @@
+//! The routes of webhook endpoints, and their parameters.
+
 use actix_web::web::{self, Data, Path};
 use chrono::NaiveDate;
 

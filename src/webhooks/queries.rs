@@ -1,3 +1,5 @@
+//! The SQL of webhook endpoints, deliveries and attempts.
+
 use chrono::{DateTime, Utc};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
@@ -6,11 +8,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Status, WebhookEndpoint};
-use crate::db::one_of;
+use crate::db::{one_of, page_of, rows, update_row};
 use crate::schema::{accounts, webhook_attempts, webhook_deliveries, webhook_endpoints};
 use crate::types::ids::{AccountId, EventId, WebhookEndpointId};
-use crate::types::page::Direction;
 use crate::types::{Cause, PageRequest};
+
+rows!(webhook_endpoints: WebhookEndpoint, WebhookEndpointId => find, lock, find_all);
 
 /// An event on its way to an endpoint.
 #[derive(Debug, Queryable, Selectable)]
@@ -69,47 +72,9 @@ pub fn insert(connection: &mut PgConnection, endpoint: &WebhookEndpoint) -> Quer
 }
 
 pub fn update(connection: &mut PgConnection, endpoint: &WebhookEndpoint) -> QueryResult<()> {
-    diesel::update(webhook_endpoints::table.find((endpoint.account_id, endpoint.id)))
-        .set(endpoint)
+    update_row(webhook_endpoints::table, endpoint.account_id, endpoint.id, endpoint)
         .execute(connection)
         .map(drop)
-}
-
-pub fn find(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: WebhookEndpointId,
-) -> QueryResult<Option<WebhookEndpoint>> {
-    webhook_endpoints::table
-        .find((account, id))
-        .select(WebhookEndpoint::as_select())
-        .first(connection)
-        .optional()
-}
-
-pub fn find_all(
-    connection: &mut PgConnection,
-    account: AccountId,
-    ids: &[Uuid],
-) -> QueryResult<Vec<WebhookEndpoint>> {
-    webhook_endpoints::table
-        .filter(webhook_endpoints::account_id.eq(account))
-        .filter(one_of!(webhook_endpoints::id, ids))
-        .select(WebhookEndpoint::as_select())
-        .load(connection)
-}
-
-pub fn lock(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: WebhookEndpointId,
-) -> QueryResult<Option<WebhookEndpoint>> {
-    webhook_endpoints::table
-        .find((account, id))
-        .select(WebhookEndpoint::as_select())
-        .for_no_key_update()
-        .first(connection)
-        .optional()
 }
 
 /// Locks what an account's endpoints are counted by.
@@ -130,18 +95,9 @@ pub fn list(
     account: AccountId,
     page: &PageRequest,
 ) -> QueryResult<Vec<WebhookEndpoint>> {
-    let query = webhook_endpoints::table
-        .filter(webhook_endpoints::account_id.eq(account))
-        .filter(webhook_endpoints::id.ge(page.low()))
-        .filter(webhook_endpoints::id.lt(page.high()))
+    page_of!(webhook_endpoints: WebhookEndpoint, account, page)
         .filter(webhook_endpoints::deleted_at.is_null())
-        .select(WebhookEndpoint::as_select())
-        .limit(page.rows_to_fetch())
-        .into_boxed();
-    match page.direction() {
-        Direction::Newest => query.order(webhook_endpoints::id.desc()).load(connection),
-        Direction::Oldest => query.order(webhook_endpoints::id.asc()).load(connection),
-    }
+        .load(connection)
 }
 
 pub fn deliveries(

@@ -1,3 +1,5 @@
+//! The routes of the balance and its ledger, and their parameters.
+
 use actix_web::web::{self, Path};
 
 use super::{Filter, MovedBy, Movement};

@@ -1,39 +1,17 @@
+//! The SQL of the ledger.
+
 use diesel::dsl::sql;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
-use uuid::Uuid;
 
 use super::{BalanceTransaction, Filter, MovedBy, Movement};
-use crate::db::one_of;
+use crate::db::{one_of, page_of, rows};
 use crate::schema::balance_transactions;
 use crate::types::ids::{AccountId, BalanceTransactionId, ChargeId};
-use crate::types::page::Direction;
 use crate::types::{Currency, PageRequest};
 
-pub fn find(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: BalanceTransactionId,
-) -> QueryResult<Option<BalanceTransaction>> {
-    balance_transactions::table
-        .find((account, id))
-        .select(BalanceTransaction::as_select())
-        .first(connection)
-        .optional()
-}
-
-pub fn find_all(
-    connection: &mut PgConnection,
-    account: AccountId,
-    ids: &[Uuid],
-) -> QueryResult<Vec<BalanceTransaction>> {
-    balance_transactions::table
-        .filter(balance_transactions::account_id.eq(account))
-        .filter(one_of!(balance_transactions::id, ids))
-        .select(BalanceTransaction::as_select())
-        .load(connection)
-}
+rows!(balance_transactions: BalanceTransaction, BalanceTransactionId => find, find_all);
 
 pub fn of_disputed(
     connection: &mut PgConnection,
@@ -56,13 +34,7 @@ pub fn list(
     page: &PageRequest,
     filter: &Filter,
 ) -> QueryResult<Vec<BalanceTransaction>> {
-    let mut query = balance_transactions::table
-        .filter(balance_transactions::account_id.eq(account))
-        .filter(balance_transactions::id.ge(page.low()))
-        .filter(balance_transactions::id.lt(page.high()))
-        .select(BalanceTransaction::as_select())
-        .limit(page.rows_to_fetch())
-        .into_boxed();
+    let mut query = page_of!(balance_transactions: BalanceTransaction, account, page);
     if let Some(currency) = filter.currency {
         query = query.filter(balance_transactions::currency.eq(currency));
     }
@@ -76,10 +48,7 @@ pub fn list(
             .filter(balance_transactions::refund_id.is_null()),
         Some(MovedBy::Refund(id)) => query.filter(balance_transactions::refund_id.eq(id)),
     };
-    match page.direction() {
-        Direction::Newest => query.order(balance_transactions::id.desc()).load(connection),
-        Direction::Oldest => query.order(balance_transactions::id.asc()).load(connection),
-    }
+    query.load(connection)
 }
 
 /// The sum of the ledger by currency, read from one index.

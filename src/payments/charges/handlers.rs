@@ -1,3 +1,5 @@
+//! The routes of charges, and their parameters.
+
 use actix_web::web::{self, Path};
 use diesel::pg::PgConnection;
 use serde_json::Value;

@@ -43,8 +43,9 @@ pub const HOLD_DAYS: i64 = 7;
 pub const STATEMENT_DESCRIPTOR: &str = "ONCEPAY";
 
 /// A charge. Amounts are in minor units of its currency.
-#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
-#[diesel(table_name = charges, check_for_backend(Pg), treat_none_as_default_value = false)]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = charges, check_for_backend(Pg), treat_none_as_default_value = false, treat_none_as_null = true)]
+#[diesel(primary_key(account_id, id))]
 pub struct Charge {
     pub account_id: AccountId,
     pub id: ChargeId,

@@ -1,17 +1,19 @@
+//! The SQL of charges.
+
 use chrono::{DateTime, Utc};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use serde_json::Value;
-use uuid::Uuid;
 
 use super::{Charge, Filter, Status, statements};
-use crate::db::{Part, Together, one_of};
+use crate::db::{Together, page_of, rows};
 use crate::events;
 use crate::payments::balance::{self, BalanceTransaction};
 use crate::schema::charges;
 use crate::types::ids::{AccountId, ChargeId};
-use crate::types::page::Direction;
 use crate::types::{Cause, PageRequest};
+
+rows!(charges: Charge, ChargeId => find, lock, find_all);
 
 /// Inserts a charge with its event, which holds `object`, and, if money moved, its row of the ledger.
 pub fn insert(
@@ -41,7 +43,7 @@ pub fn update_captured(
 ) -> QueryResult<()> {
     let object = charge.object();
     let events = events::of(cause, &[("charge.captured", &object)]);
-    let parts = (statements::capture(charge), balance::statements::insert(movement));
+    let parts = (statements::update(charge), balance::statements::insert(movement));
     Together::new(parts, events).execute(connection).map(drop)
 }
 
@@ -49,7 +51,7 @@ pub fn update_captured(
 pub fn update_released(connection: &mut PgConnection, cause: &Cause, charge: &Charge) -> QueryResult<()> {
     let object = charge.object();
     let events = events::of(cause, &[("charge.expired", &object)]);
-    Together::new((statements::release(charge),), events).execute(connection).map(drop)
+    Together::new((statements::update(charge),), events).execute(connection).map(drop)
 }
 
 /// Locks a hold that began at `before` or earlier and belongs to no intent. One that is being captured is left alone.
@@ -73,39 +75,9 @@ pub fn update_details(
     previous: &Charge,
     charge: &Charge,
 ) -> QueryResult<()> {
-    let update = diesel::update(charges::table.find((charge.account_id, charge.id))).set((
-        charges::customer_id.eq(charge.customer_id),
-        charges::description.eq(&charge.description),
-        charges::metadata.eq(&charge.metadata),
-        charges::receipt_email.eq(&charge.receipt_email),
-        charges::shipping.eq(&charge.shipping),
-        charges::user_report.eq(&charge.user_report),
-    ));
     let (previous, object) = (previous.object(), charge.object());
     let events = events::of_change(cause, &previous, &[("charge.updated", &object)]);
-    Together::new((Part::new("charge", update),), events).execute(connection).map(drop)
-}
-
-pub fn find(connection: &mut PgConnection, account: AccountId, id: ChargeId) -> QueryResult<Option<Charge>> {
-    charges::table.find((account, id)).select(Charge::as_select()).first(connection).optional()
-}
-
-/// `FOR NO KEY UPDATE` keeps other changes out, and lets foreign-key checks pass.
-pub fn lock(connection: &mut PgConnection, account: AccountId, id: ChargeId) -> QueryResult<Option<Charge>> {
-    charges::table
-        .find((account, id))
-        .select(Charge::as_select())
-        .for_no_key_update()
-        .first(connection)
-        .optional()
-}
-
-pub fn find_all(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) -> QueryResult<Vec<Charge>> {
-    charges::table
-        .filter(charges::account_id.eq(account))
-        .filter(one_of!(charges::id, ids))
-        .select(Charge::as_select())
-        .load(connection)
+    Together::new((statements::update(charge),), events).execute(connection).map(drop)
 }
 
 pub fn list(
@@ -114,21 +86,12 @@ pub fn list(
     page: &PageRequest,
     filter: &Filter,
 ) -> QueryResult<Vec<Charge>> {
-    let mut query = charges::table
-        .filter(charges::account_id.eq(account))
-        .filter(charges::id.ge(page.low()))
-        .filter(charges::id.lt(page.high()))
-        .select(Charge::as_select())
-        .limit(page.rows_to_fetch())
-        .into_boxed();
+    let mut query = page_of!(charges: Charge, account, page);
     if let Some(customer) = filter.customer {
         query = query.filter(charges::customer_id.eq(customer));
     }
     if let Some(intent) = filter.payment_intent {
         query = query.filter(charges::payment_intent_id.eq(intent));
     }
-    match page.direction() {
-        Direction::Newest => query.order(charges::id.desc()).load(connection),
-        Direction::Oldest => query.order(charges::id.asc()).load(connection),
-    }
+    query.load(connection)
 }

@@ -1,3 +1,5 @@
+//! The routes of disputes, and their parameters.
+
 use actix_web::web::{self, Path};
 
 use super::{Filter, UpdateDispute};

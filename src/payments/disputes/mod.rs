@@ -30,8 +30,9 @@ use crate::wire::params::patch_metadata;
 use crate::wire::{List, ids};
 
 /// A dispute.
-#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
-#[diesel(table_name = disputes, check_for_backend(Pg), treat_none_as_default_value = false)]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = disputes, check_for_backend(Pg), treat_none_as_default_value = false, treat_none_as_null = true)]
+#[diesel(primary_key(account_id, id))]
 pub struct Dispute {
     pub account_id: AccountId,
     pub id: DisputeId,
@@ -125,7 +126,8 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, notice: DisputeNotice)
         created_at: made_at,
     };
     let withdrawal = (!notice.inquiry).then(|| dispute.withdrawal(cause));
-    queries::insert(connection, cause, &dispute, withdrawal.as_ref())?;
+    let charge = Charge { disputed: true, ..charge };
+    queries::insert(connection, cause, &dispute, &charge, withdrawal.as_ref())?;
     Ok(dispute)
 }
 

@@ -1,26 +1,29 @@
+//! The SQL of disputes.
+
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use uuid::Uuid;
 
 use super::{Dispute, Filter};
-use crate::db::{Part, Together, one_of};
+use crate::db::{Part, Together, page_of, rows, update_row};
 use crate::events;
 use crate::payments::balance::{self, BalanceTransaction};
-use crate::payments::charges::{self};
+use crate::payments::charges::{self, Charge};
 use crate::schema::disputes;
 use crate::types::ids::{AccountId, ChargeId, DisputeId};
-use crate::types::page::Direction;
 use crate::types::{Cause, PageRequest};
 
-/// Inserts a dispute with its events and, if it takes the money, its row of the ledger; the charge is marked.
+rows!(disputes: Dispute, DisputeId => find, lock, find_all);
+
+/// Inserts a dispute with its events and, if it takes the money, its row of the ledger; the charge, which is locked, is marked.
 pub fn insert(
     connection: &mut PgConnection,
     cause: &Cause,
     dispute: &Dispute,
+    charge: &Charge,
     withdrawal: Option<&BalanceTransaction>,
 ) -> QueryResult<()> {
     let insert = Part::new("dispute", diesel::insert_into(disputes::table).values(dispute));
-    let mark = charges::statements::dispute(dispute.account_id, dispute.charge_id);
+    let mark = charges::statements::update(charge);
     let object = dispute.object(&withdrawal.cloned().into_iter().collect::<Vec<_>>());
     let Some(withdrawal) = withdrawal else {
         let events = events::of(cause, &[("charge.dispute.created", &object)]);
@@ -44,8 +47,7 @@ pub fn close(
     let mut rows = ledger(connection, dispute)?;
     rows.extend(reinstated.cloned());
     let object = dispute.object(&rows);
-    let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id)))
-        .set(disputes::status.eq(dispute.status));
+    let update = update_row(disputes::table, dispute.account_id, dispute.id, dispute);
     let update = Part::new("dispute", update);
     let Some(reinstated) = reinstated else {
         let events = events::of(cause, &[("charge.dispute.closed", &object)]);
@@ -68,38 +70,13 @@ pub fn update(
 ) -> QueryResult<()> {
     let ledger = ledger(connection, dispute)?;
     let (previous, object) = (previous.object(&ledger), dispute.object(&ledger));
-    let update = diesel::update(disputes::table.find((dispute.account_id, dispute.id))).set((
-        disputes::status.eq(dispute.status),
-        disputes::evidence.eq(&dispute.evidence),
-        disputes::submissions.eq(dispute.submissions),
-        disputes::metadata.eq(&dispute.metadata),
-    ));
+    let update = update_row(disputes::table, dispute.account_id, dispute.id, dispute);
     let events = events::of_change(cause, &previous, &[("charge.dispute.updated", &object)]);
     Together::new((Part::new("dispute", update),), events).execute(connection).map(drop)
 }
 
 fn ledger(connection: &mut PgConnection, dispute: &Dispute) -> QueryResult<Vec<BalanceTransaction>> {
     balance::of_disputed(connection, dispute.account_id, &[dispute.charge_id])
-}
-
-pub fn find(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: DisputeId,
-) -> QueryResult<Option<Dispute>> {
-    disputes::table.find((account, id)).select(Dispute::as_select()).first(connection).optional()
-}
-
-pub fn find_all(
-    connection: &mut PgConnection,
-    account: AccountId,
-    ids: &[Uuid],
-) -> QueryResult<Vec<Dispute>> {
-    disputes::table
-        .filter(disputes::account_id.eq(account))
-        .filter(one_of!(disputes::id, ids))
-        .select(Dispute::as_select())
-        .load(connection)
 }
 
 pub fn find_by_charge(
@@ -115,40 +92,18 @@ pub fn find_by_charge(
         .optional()
 }
 
-pub fn lock(
-    connection: &mut PgConnection,
-    account: AccountId,
-    id: DisputeId,
-) -> QueryResult<Option<Dispute>> {
-    disputes::table
-        .find((account, id))
-        .select(Dispute::as_select())
-        .for_no_key_update()
-        .first(connection)
-        .optional()
-}
-
 pub fn list(
     connection: &mut PgConnection,
     account: AccountId,
     page: &PageRequest,
     filter: &Filter,
 ) -> QueryResult<Vec<Dispute>> {
-    let mut query = disputes::table
-        .filter(disputes::account_id.eq(account))
-        .filter(disputes::id.ge(page.low()))
-        .filter(disputes::id.lt(page.high()))
-        .select(Dispute::as_select())
-        .limit(page.rows_to_fetch())
-        .into_boxed();
+    let mut query = page_of!(disputes: Dispute, account, page);
     if let Some(charge) = filter.charge {
         query = query.filter(disputes::charge_id.eq(charge));
     }
     if let Some(intent) = filter.payment_intent {
         query = query.filter(disputes::payment_intent_id.eq(intent));
     }
-    match page.direction() {
-        Direction::Newest => query.order(disputes::id.desc()).load(connection),
-        Direction::Oldest => query.order(disputes::id.asc()).load(connection),
-    }
+    query.load(connection)
 }

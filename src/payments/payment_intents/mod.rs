@@ -40,8 +40,9 @@ const WITHOUT_METHOD: &str = "You cannot confirm this PaymentIntent because it's
      PaymentIntent with a payment method, or name one when you confirm it.";
 
 /// A payment intent. Amounts are in minor units of its currency.
-#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
-#[diesel(table_name = payment_intents, check_for_backend(Pg), treat_none_as_default_value = false)]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = payment_intents, check_for_backend(Pg), treat_none_as_default_value = false, treat_none_as_null = true)]
+#[diesel(primary_key(account_id, id))]
 pub struct PaymentIntent {
     pub account_id: AccountId,
     pub id: PaymentIntentId,

@@ -1,3 +1,5 @@
+//! The routes of payment methods, and their parameters.
+
 use actix_web::web::{self, Path};
 
 use super::new_card::{ExpiryPart, typed};

@@ -29,8 +29,9 @@ pub use card_snapshot::CardSnapshot;
 pub use new_card::NewCard;
 
 /// A payment method.
-#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
-#[diesel(table_name = payment_methods, check_for_backend(Pg), treat_none_as_default_value = false)]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = payment_methods, check_for_backend(Pg), treat_none_as_default_value = false, treat_none_as_null = true)]
+#[diesel(primary_key(account_id, id))]
 pub struct PaymentMethod {
     pub account_id: AccountId,
     pub id: PaymentMethodId,

@@ -1,3 +1,5 @@
+//! The routes of refunds, and their parameters.
+
 use actix_web::web::{self, Path};
 
 use super::{CreateRefund, Filter, Refunded};

@@ -28,8 +28,9 @@ use crate::wire::params::{self, patch_metadata};
 use crate::wire::{List, ids};
 
 /// A refund.
-#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
-#[diesel(table_name = refunds, check_for_backend(Pg), treat_none_as_default_value = false)]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = refunds, check_for_backend(Pg), treat_none_as_default_value = false, treat_none_as_null = true)]
+#[diesel(primary_key(account_id, id))]
 pub struct Refund {
     pub account_id: AccountId,
     pub id: RefundId,
@@ -147,7 +148,7 @@ pub fn update(
     // Ends the race of two updates: the second merges its metadata into what the first one left.
     let previous = ids::in_path(id, |id| queries::lock(connection, cause.account, id))?;
     let refund = Refund { metadata: patch_metadata(&previous.metadata, metadata)?, ..previous.clone() };
-    queries::update_metadata(connection, cause, &previous, &refund)?;
+    queries::update(connection, cause, &previous, &refund)?;
     Ok(refund)
 }
 
@@ -161,7 +162,7 @@ pub fn settle(connection: &mut PgConnection, cause: &Cause, id: RefundId) -> Res
         return Ok(refund);
     }
     let settled = Refund { status: Status::Succeeded, ..refund.clone() };
-    queries::update_status(connection, cause, &refund, &settled)?;
+    queries::update(connection, cause, &refund, &settled)?;
     Ok(settled)
 }
 

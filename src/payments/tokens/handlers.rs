@@ -1,3 +1,5 @@
+//! The routes of tokens, and their parameters.
+
 use actix_web::web::{self, Path};
 
 use crate::answers;

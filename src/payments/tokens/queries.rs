@@ -1,3 +1,5 @@
+//! The SQL of tokens.
+
 use chrono::{DateTime, Utc};
 use diesel::dsl::{AsSelect, SqlTypeOf};
 use diesel::pg::{Pg, PgConnection};
