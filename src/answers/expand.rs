@@ -3,7 +3,7 @@
 //! One statement for each property and level, however many rows a list has: the ids are gathered, loaded together and
 //! put back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use diesel::pg::PgConnection;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::types::ids::AccountId;
-use crate::wire::directory::{Directory, ELSEWHERE, SUBLIST_ROWS, Sublist};
+use crate::wire::directory::{Directory, ELSEWHERE, SUBLIST_ROWS};
 use crate::wire::expand::{Expand, Tree};
 
 /// Expands an object that stands alone.
@@ -68,7 +68,8 @@ fn fill(
                 *place = target.clone();
             }
         }
-        add_missing(connection, account, directory, &mut objects, property)?;
+        add_lists(connection, account, directory, &mut objects, property)?;
+        add_nulls(directory, &mut objects, property);
         let mut next = Vec::new();
         for place in objects.iter_mut().filter_map(|object| object.get_mut(property.as_str())) {
             match place {
@@ -82,47 +83,54 @@ fn fill(
     Ok(())
 }
 
-/// Adds a property that objects have only for those who expand it: a list, or null for what this service does not have.
-fn add_missing(
+/// Adds the list of this name to the objects that have one. They have it only for those who expand it.
+fn add_lists(
     connection: &mut PgConnection,
     account: AccountId,
     directory: &Directory,
     objects: &mut [&mut Value],
     property: &str,
 ) -> Result<(), Error> {
-    let mut owners: BTreeMap<&'static str, (&'static Sublist, Vec<Uuid>)> = BTreeMap::new();
-    for object in objects.iter_mut() {
-        let kind = object["object"].as_str().unwrap_or_default();
-        if object["deleted"] == true {
-            continue;
+    for list in directory.sublists.iter().filter(|list| list.property == property) {
+        let mut owners: Vec<(Uuid, &mut Value)> = Vec::new();
+        for object in objects.iter_mut().filter(|object| is_whole(object, list.owner)) {
+            owners.extend(uuid_of(object).map(|id| (id, &mut **object)));
         }
-        if let Some(list) = directory.sublist(kind, property) {
-            owners.entry(list.kind).or_insert((list, Vec::new())).1.extend(uuid_of(object));
-        } else if directory.targets(&[kind], property).contains(&ELSEWHERE)
-            && let Some(members) = object.as_object_mut()
-        {
-            members.entry(property).or_insert(Value::Null);
-        }
-    }
-    for (list, mut ids) in owners.into_values() {
+        let mut ids: Vec<Uuid> = owners.iter().map(|(id, _)| *id).collect();
         ids.sort_unstable();
         ids.dedup();
         let mut rows: HashMap<Uuid, Vec<Value>> = HashMap::new();
-        if let Some(load) = list.load {
+        if let Some(load) = list.load.filter(|_| !ids.is_empty()) {
             for (owner, row) in load(connection, account, &ids)? {
                 rows.entry(owner).or_default().push(row);
             }
         }
-        for object in objects.iter_mut() {
-            let Some(owner) = uuid_of(object).filter(|id| ids.binary_search(id).is_ok()) else { continue };
-            let mut data = rows.get(&owner).cloned().unwrap_or_default();
+        for (id, owner) in owners {
+            let mut data = rows.get(&id).cloned().unwrap_or_default();
             let has_more = data.len() > SUBLIST_ROWS;
             data.truncate(SUBLIST_ROWS);
-            let url = format!("{}/{}/{property}", list.path, object["id"].as_str().unwrap_or_default());
-            object[property] = json!({ "object": "list", "data": data, "has_more": has_more, "url": url });
+            let url = format!("{}/{}/{property}", list.path, owner["id"].as_str().unwrap_or_default());
+            owner[property] = json!({ "object": "list", "data": data, "has_more": has_more, "url": url });
         }
     }
     Ok(())
+}
+
+/// Adds null to objects that lack a property which could only name what this service does not have.
+fn add_nulls(directory: &Directory, objects: &mut [&mut Value], property: &str) {
+    for object in objects.iter_mut() {
+        let kind = object["object"].as_str().unwrap_or_default();
+        let is_elsewhere =
+            is_whole(object, kind) && directory.targets(&[kind], property).contains(&ELSEWHERE);
+        if is_elsewhere && let Some(members) = object.as_object_mut() {
+            members.entry(property).or_insert(Value::Null);
+        }
+    }
+}
+
+/// Whether an object is of this kind and has its properties. One that is deleted has none.
+fn is_whole(object: &Value, kind: &str) -> bool {
+    object["object"] == kind && object["deleted"] != true
 }
 
 /// The part of an object's id behind its prefix.

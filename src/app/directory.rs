@@ -8,8 +8,8 @@ use crate::{events, webhooks};
 /// What `expand[]` can expand, and what a parameter can name by its id.
 pub static DIRECTORY: Directory = Directory {
     properties: &[
-        // Stripe's properties of all objects here that can be expanded, object by object. A part of an object has a name
-        // with a point: there is nothing to load, only a way to what is in it.
+        // All that Stripe can expand of the objects that are here. A kind with a point in its name is a part of an
+        // object: there is nothing to load, only a way to what is in it.
         ("account", "settings", &["account.settings"]),
         ("account.settings", "branding", &["account.settings.branding"]),
         ("account.settings.branding", "icon", &[ELSEWHERE]),
@@ -93,14 +93,34 @@ pub static DIRECTORY: Directory = Directory {
         ("token.card", "customer", &["customer"]),
     ],
     sublists: &[
-        Sublist { kind: "charge.refunds", path: "/v1/charges", load: Some(refunds::sublists) },
         Sublist {
+            owner: "charge",
+            property: "refunds",
+            kind: "charge.refunds",
+            path: "/v1/charges",
+            load: Some(refunds::sublists),
+        },
+        Sublist {
+            owner: "customer",
+            property: "sources",
             kind: "customer.sources",
             path: "/v1/customers",
             load: Some(payment_methods::source_sublists),
         },
-        Sublist { kind: "customer.subscriptions", path: "/v1/customers", load: None },
-        Sublist { kind: "customer.tax_ids", path: "/v1/customers", load: None },
+        Sublist {
+            owner: "customer",
+            property: "subscriptions",
+            kind: "customer.subscriptions",
+            path: "/v1/customers",
+            load: None,
+        },
+        Sublist {
+            owner: "customer",
+            property: "tax_ids",
+            kind: "customer.tax_ids",
+            path: "/v1/customers",
+            load: None,
+        },
     ],
     loaders: &[
         ("card", payment_methods::source_objects),

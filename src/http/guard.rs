@@ -113,17 +113,10 @@ async fn admit(
 const OF_OTHER_ACCOUNTS: [&str; 2] = ["Stripe-Account", "Stripe-Context"];
 
 /// Headers that are read as one value. Of two the first would count, and whoever looked at the request on its way may
-/// have gone by the second. The idempotency key is judged with its syntax, in [`Key::of`].
-const SINGLE_HEADERS: [&str; 8] = [
-    "Authorization",
-    "Content-Encoding",
-    "Content-Length",
-    "Content-Type",
-    "Host",
-    "Origin",
-    signature::HEADER,
-    "Stripe-Version",
-];
+/// have gone by the second. actix itself refuses two of Host, Content-Length and Transfer-Encoding, and the idempotency
+/// key is judged with its syntax, in [`Key::of`].
+const SINGLE_HEADERS: [&str; 6] =
+    ["Authorization", "Content-Encoding", "Content-Type", "Origin", signature::HEADER, "Stripe-Version"];
 
 /// Refuses headers that would let a request mean something else than its sender thinks.
 fn check_headers(headers: &HeaderMap) -> Result<(), Error> {

@@ -29,7 +29,10 @@ pub const SUBLIST_ROWS: usize = 10;
 /// A list that an object has only for those who expand it.
 #[derive(Debug)]
 pub struct Sublist {
-    /// The kind of its owner and the property, as in `charge.refunds`.
+    /// The kind of object that has it.
+    pub owner: &'static str,
+    pub property: &'static str,
+    /// Its kind, as in `charge.refunds`.
     pub kind: &'static str,
     /// The path of its owners.
     pub path: &'static str,
@@ -69,7 +72,7 @@ impl Directory {
 
     /// The list that objects of this kind have under this name.
     pub fn sublist(&self, object: &str, property: &str) -> Option<&'static Sublist> {
-        self.sublists.iter().find(|list| list.kind.split_once('.') == Some((object, property)))
+        self.sublists.iter().find(|list| list.owner == object && list.property == property)
     }
 
     /// The objects of these ids, by id: one statement for each kind of id. What is not there is left out.

@@ -148,6 +148,24 @@ impl Params {
         self.take(name)
     }
 
+    /// Takes parameters that change nothing about a card payment here. Their values are not looked at.
+    pub fn take_without_effect(&mut self, names: &[&str]) {
+        for name in names {
+            self.members.remove(*name);
+        }
+    }
+
+    /// Refuses members that Stripe has and this service has not.
+    ///
+    /// # Errors
+    /// One of them is there.
+    pub fn refuse_unsupported(&self, names: &[&str]) -> Result<(), Error> {
+        match names.iter().find(|name| self.has(name)) {
+            Some(name) => Err(Error::ParameterUnsupported(self.name_of(name))),
+            None => Ok(()),
+        }
+    }
+
     /// A parameter as it came.
     pub fn take_value(&mut self, name: &str) -> Option<Value> {
         self.members.remove(name)

@@ -32,10 +32,8 @@ class Errors(Case):
         unsupported = {
             "application_fee_amount": 1,
             "confirmation_token": "ctoken_1",
-            "excluded_payment_method_types": ["klarna"],
-            "mandate_data": {"customer_acceptance": {"type": "offline"}},
+            "on_behalf_of": "acct_1",
             "transfer_data": {"destination": "acct_1"},
-            "use_stripe_sdk": True,
         }
         for param, value in unsupported.items():
             params = {"amount": 100, "currency": "usd", param: value}
@@ -43,6 +41,17 @@ class Errors(Case):
                 INVALID, 400, "parameter_unknown", param, v1.payment_intents.create, params=params
             )
             self.holds("does not support it" in error.user_message, error.user_message)
+
+    def test_what_changes_nothing_about_a_card_payment_is_taken(self):
+        made = v1.payment_intents.create(params={
+            "amount": 100,
+            "currency": "usd",
+            "excluded_payment_method_types": ["klarna"],
+            "mandate_data": {"customer_acceptance": {"type": "offline"}},
+            "payment_method_options": {"card": {"network": "visa"}, "klarna": {"preferred_locale": "en-US"}},
+            "use_stripe_sdk": True,
+        })
+        self.equal(made.status, "requires_payment_method")
 
     def test_what_is_wrong_with_a_card_is_a_card_error_and_names_the_part(self):
         cases = [

@@ -81,6 +81,22 @@ class Refunds(Case):
         self.equal(v1.charges.retrieve(made.id).amount_refunded, 0)
 
 
+    def test_the_refunds_within_a_charge_page_on_by_their_url(self):
+        made = charge()
+        refunds = [v1.refunds.create(params={"charge": made.id, "amount": 10}).id for _ in range(12)]
+        expanded = v1.charges.retrieve(made.id, params={"expand": ["refunds"]})
+        self.equal(len(expanded.refunds.data), 10)
+        self.equal(ids(expanded.refunds.auto_paging_iter()), refunds[::-1])
+
+
+class Account(Case):
+    def test_the_account_of_the_key_is_read_with_and_without_its_id(self):
+        account = v1.accounts.retrieve_current()
+        self.equal((account.object, account.charges_enabled), ("account", True))
+        self.equal(v1.accounts.retrieve(account.id).to_dict(), account.to_dict())
+        self.equal(stripe.Account.retrieve().id, account.id)
+
+
 class Ledger(Case):
     def test_the_balance_moves_with_charges_and_refunds_and_each_has_its_transaction(self):
         def available(currency):

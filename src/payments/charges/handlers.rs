@@ -31,8 +31,12 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
+/// What changes nothing about a card payment here: data for card networks, and Stripe's own checks for fraud.
+const WITHOUT_EFFECT: [&str; 2] = ["level3", "radar_options"];
+
 impl Parameters for CreateCharge {
     fn read(params: &mut Params) -> Result<Self, Error> {
+        params.take_without_effect(&WITHOUT_EFFECT);
         let (amount, currency) = params.price()?;
         let source: Option<Source> = params.take("source")?;
         // An older name of the same parameter, which some callers still use.
@@ -61,6 +65,7 @@ impl Parameters for CreateCharge {
 
 impl Parameters for UpdateCharge {
     fn read(params: &mut Params) -> Result<Self, Error> {
+        params.take_without_effect(&WITHOUT_EFFECT);
         Ok(Self {
             customer: params.take("customer")?,
             description: params.update("description")?,

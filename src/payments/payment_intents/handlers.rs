@@ -21,6 +21,92 @@ const PATH: &str = "/v1/payment_intents";
 
 const CANCELLATION_REASONS: [&str; 4] = ["abandoned", "duplicate", "fraudulent", "requested_by_customer"];
 
+/// What changes nothing about a card payment here: data for tax authorities and card networks, Stripe's own checks for
+/// fraud, and how Stripe's libraries in a browser behave.
+const WITHOUT_EFFECT: [&str; 7] = [
+    "amount_details",
+    "level3",
+    "mandate_data",
+    "payment_details",
+    "payment_method_configuration",
+    "radar_options",
+    "use_stripe_sdk",
+];
+
+/// The same within `payment_method_options[card]`.
+const CARD_OPTIONS_WITHOUT_EFFECT: [&str; 12] = [
+    "mandate_options",
+    "moto",
+    "network",
+    "request_decremental_authorization",
+    "request_extended_authorization",
+    "request_incremental_authorization",
+    "request_multicapture",
+    "request_overcapture",
+    "request_partial_authorization",
+    "require_cvc_recollection",
+    "statement_descriptor_suffix_kana",
+    "statement_descriptor_suffix_kanji",
+];
+
+/// What would change when the money moves, what is kept of the card, or whether its holder is asked.
+const CARD_OPTIONS_UNSUPPORTED: [&str; 4] =
+    ["capture_method", "cvc_token", "setup_future_usage", "three_d_secure"];
+
+/// Other methods of payment, whose options say nothing about a card.
+const OTHER_METHODS: [&str; 50] = [
+    "acss_debit",
+    "affirm",
+    "afterpay_clearpay",
+    "alipay",
+    "alma",
+    "amazon_pay",
+    "au_becs_debit",
+    "bacs_debit",
+    "bancontact",
+    "billie",
+    "blik",
+    "boleto",
+    "card_present",
+    "cashapp",
+    "crypto",
+    "customer_balance",
+    "eps",
+    "fpx",
+    "giropay",
+    "grabpay",
+    "ideal",
+    "interac_present",
+    "kakao_pay",
+    "klarna",
+    "konbini",
+    "kr_card",
+    "link",
+    "mb_way",
+    "mobilepay",
+    "multibanco",
+    "naver_pay",
+    "nz_bank_account",
+    "oxxo",
+    "p24",
+    "pay_by_bank",
+    "payco",
+    "paynow",
+    "paypal",
+    "pix",
+    "promptpay",
+    "revolut_pay",
+    "samsung_pay",
+    "satispay",
+    "sepa_debit",
+    "sofort",
+    "swish",
+    "twint",
+    "us_bank_account",
+    "wechat_pay",
+    "zip",
+];
+
 pub fn routes() -> Vec<Route> {
     vec![
         Route::get(PATH, || web::to(list)),
@@ -108,6 +194,7 @@ impl Parameters for CaptureIntent {
                 "Here an amount is captured once: leave this out or true.",
             ));
         }
+        params.take_without_effect(&["amount_details", "payment_details"]);
         Ok(Self {
             amount: params.take("amount_to_capture")?,
             metadata: params.metadata()?,
@@ -147,6 +234,14 @@ impl Details {
 
     /// What can still be said when an intent is confirmed: how it is paid, and where goods and receipt go.
     fn of_payment(params: &mut Params) -> Result<Self, Error> {
+        params.take_without_effect(&WITHOUT_EFFECT);
+        let excluded: Option<Vec<String>> = params.take("excluded_payment_method_types")?;
+        if excluded.iter().flatten().any(|kind| kind == "card") {
+            return Err(Error::invalid(
+                "excluded_payment_method_types",
+                "Cards cannot be excluded: they are the only payment methods here.",
+            ));
+        }
         for name in ["payment_method_types", "allowed_payment_method_types"] {
             let types: Option<Vec<String>> = params.take(name)?;
             if let Some(other) = types.iter().flatten().find(|kind| *kind != "card") {
@@ -241,8 +336,17 @@ impl FromParameter for MethodOptions {
         let mut secure = None;
         if let Some(mut card) = params.nested("card")? {
             secure = card.one_of("request_three_d_secure", &["any", "automatic", "challenge"])?;
+            card.take_without_effect(&CARD_OPTIONS_WITHOUT_EFFECT);
+            if let Some(mut installments) = card.nested("installments")? {
+                // Without a plan nothing is paid in parts.
+                installments.take_without_effect(&["enabled"]);
+                installments.refuse_unsupported(&["plan"])?;
+                installments.finish()?;
+            }
+            card.refuse_unsupported(&CARD_OPTIONS_UNSUPPORTED)?;
             card.finish()?;
         }
+        params.take_without_effect(&OTHER_METHODS);
         params.finish()?;
         let secure = secure.unwrap_or_else(|| "automatic".to_owned());
         Ok(Self(json!({ "card": { "request_three_d_secure": secure } })))

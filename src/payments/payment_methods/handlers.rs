@@ -34,6 +34,12 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
+/// What changes nothing about a card payment here: what pages of Stripe may show, and Stripe's own checks for fraud.
+const WITHOUT_EFFECT: [&str; 2] = ["allow_redisplay", "radar_options"];
+
+/// The same within `card`: which of several networks a card with two brands prefers.
+const OF_CARDS_WITHOUT_EFFECT: [&str; 1] = ["networks"];
+
 impl Parameters for CreatePaymentMethod {
     fn read(params: &mut Params) -> Result<Self, Error> {
         if params.has("payment_method") {
@@ -48,6 +54,7 @@ impl Parameters for CreatePaymentMethod {
 impl CreatePaymentMethod {
     /// What `payment_method_data` of a payment intent has too.
     pub fn data(params: &mut Params) -> Result<Self, Error> {
+        params.take_without_effect(&WITHOUT_EFFECT);
         kind(params)?;
         Ok(Self {
             card: params.need("card")?,
@@ -74,6 +81,7 @@ impl FromParameter for CardOrToken {
     fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
         let mut params = Params::from_parameter(parameter)?;
         let param = params.name_of("token");
+        params.take_without_effect(&OF_CARDS_WITHOUT_EFFECT);
         let card = match params.take::<String>("token")? {
             Some(token) => match TokenId::parse(&token) {
                 Some(id) => Self::Token { id, param },
@@ -97,8 +105,10 @@ impl Parameters for UpdatePaymentMethod {
         if let Some(mut card) = params.nested("card")? {
             expiry_month = card.take("exp_month")?.map(|ExpiryPart(month)| month);
             expiry_year = card.take("exp_year")?.map(|ExpiryPart(year)| year);
+            card.take_without_effect(&OF_CARDS_WITHOUT_EFFECT);
             card.finish()?;
         }
+        params.take_without_effect(&["allow_redisplay"]);
         Ok(Self { billing_details, expiry_month, expiry_year, metadata: params.metadata()? })
     }
 }

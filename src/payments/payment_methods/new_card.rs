@@ -35,6 +35,8 @@ impl FromParameter for NewCard {
         if params.take::<String>("object")?.is_some_and(|object| object != "card") {
             return Err(Error::invalid("source[object]", "Invalid object: only card is supported."));
         }
+        // Which of its networks a card with two brands prefers changes nothing here.
+        params.take_without_effect(&["networks"]);
         // It matters to cards that money is paid out to, and there are none of those here.
         params.take::<Currency>("currency")?;
         params.finish()?;

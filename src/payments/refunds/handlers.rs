@@ -45,6 +45,8 @@ impl Parameters for CreateRefund {
                 });
             }
         };
+        // Stripe writes to this address only about refunds that need more than a card.
+        params.take_without_effect(&["instructions_email"]);
         let reason = params.one_of("reason", &REASONS)?;
         Ok(Self { of, amount: params.take("amount")?, reason, metadata: params.new_metadata()? })
     }

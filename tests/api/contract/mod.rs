@@ -8,5 +8,6 @@ mod keys;
 mod official_sdk;
 mod order_of_checks;
 mod remembered_answers;
+mod repeated_headers;
 mod same_request;
 mod sweeping;

@@ -67,7 +67,7 @@ async fn a_request_with_many_faults_hears_of_them_in_the_order_of_the_contract()
     assert_eq!(route.body["error"]["message"], "Unrecognized request URL (POST: /v1/nope).");
     request.line = "PUT /v1/charges";
     let method = request.send(&app).expect_error(405, "");
-    assert_eq!(method.header("Allow"), Some("GET, POST"));
+    assert_eq!(method.header("Allow"), Some("GET, HEAD, POST"));
     request.line = "POST /v1/charges?a=%zz";
     let credentials = request.send(&app).expect_error(401, "");
     assert!(credentials.header("WWW-Authenticate").is_some());
@@ -233,9 +233,14 @@ async fn acting_for_another_account_is_refused_and_changes_nothing() {
     let app = TestApp::spawn();
     let before = app.database.contents();
     let call = || app.post("/v1/charges").key("key").form(CHARGE);
-    let reply = call().header("Stripe-Account", "acct_1").send().await.expect_error(400, "");
-    assert!(reply.body["error"]["message"].as_str().unwrap().contains("Stripe-Account"));
-    app.get("/v1/charges").header("Stripe-Account", "acct_1").send().await.expect_error(400, "");
+    let own = app.read("/v1/account").await["id"].as_str().unwrap().to_owned();
+    for header in ["Stripe-Account", "Stripe-Context"] {
+        for account in ["acct_1", "acct_1/acct_2", &own, ""] {
+            let reply = call().header(header, account).send().await.expect_error(400, "");
+            assert!(reply.body["error"]["message"].as_str().unwrap().contains(header));
+            app.get("/v1/charges").header(header, account).send().await.expect_error(400, "");
+        }
+    }
     assert_eq!(app.database.contents(), before);
     assert!(!call().send().await.expect(201).is_replay());
 }

@@ -52,7 +52,7 @@ async fn invalid_parameters_are_refused_by_name_when_an_intent_is_made() {
             "",
             "payment_method_data[type]",
         ),
-        ("payment_method_options[klarna][a]=1", "parameter_unknown", "payment_method_options[klarna]"),
+        ("payment_method_options[nothing][a]=1", "parameter_unknown", "payment_method_options[nothing]"),
         ("payment_method_options[card][a]=1", "parameter_unknown", "payment_method_options[card][a]"),
         (
             "payment_method_data[x]=1&payment_method_data[card][token]=tok_visa",
@@ -294,5 +294,72 @@ async fn an_intent_of_another_account_is_unknown() {
         assert_eq!(of(id).await, of(&unknown).await);
     }
     assert_eq!(app.read(INTENTS).await["data"], json!([]));
+    assert_eq!(app.database.dump(), before);
+}
+
+#[tokio::test]
+async fn a_client_secret_may_come_with_the_retrieval_of_an_intent_and_is_checked() {
+    let app = TestApp::spawn();
+    let (intent, other) = (app.intent("").await, app.intent("").await);
+    let path = path_of(&intent);
+    let secret = intent["client_secret"].as_str().unwrap();
+    assert_eq!(app.read(&format!("{path}?client_secret={secret}")).await, intent);
+    assert_eq!(app.read(&format!("{path}?client_secret={secret}&expand[]=customer")).await, intent);
+    for wrong in [other["client_secret"].as_str().unwrap(), &secret[..secret.len() - 1], "x"] {
+        let error = app.get(&format!("{path}?client_secret={wrong}")).send().await.expect_error(400, "");
+        assert_eq!(error.param(), "client_secret");
+        assert!(!error.body.to_string().contains(secret));
+    }
+    let absent = format!("{INTENTS}/{}?client_secret={secret}", unknown_id("pi"));
+    app.get(&absent).send().await.expect_error(404, "resource_missing");
+    app.get(&format!("{INTENTS}?client_secret={secret}")).send().await.expect_error(400, "parameter_unknown");
+}
+
+#[tokio::test]
+async fn parameters_that_would_change_the_money_or_its_receiver_are_refused_on_every_call() {
+    let app = TestApp::spawn();
+    let open = path_of(&app.intent("payment_method=pm_card_visa").await);
+    let held = path_of(&app.intent("payment_method=pm_card_visa&confirm=true&capture_method=manual").await);
+    let before = app.database.dump();
+    let card = "payment_method_options[card]";
+    for (path, form) in [
+        (INTENTS.to_owned(), PRICE),
+        (open.clone(), ""),
+        (format!("{open}/confirm"), ""),
+        (format!("{held}/capture"), ""),
+    ] {
+        for parameter in ["application_fee_amount=1", "transfer_data[amount]=1"] {
+            let error = app.submit(&path, &format!("{form}&{parameter}")).await;
+            let error = error.expect_error(400, "parameter_unknown");
+            assert!(error.body["error"]["message"].as_str().unwrap().contains("does not support"), "{path}");
+        }
+        if path.ends_with("/capture") {
+            continue;
+        }
+        for (parameter, param) in [
+            ("on_behalf_of=acct_1".to_owned(), "on_behalf_of"),
+            ("confirmation_token=ctoken_1".to_owned(), "confirmation_token"),
+            ("mandate=mandate_1".to_owned(), "mandate"),
+            ("hooks[inputs][tax][calculation]=x".to_owned(), "hooks"),
+            (format!("{card}[capture_method]=manual"), "payment_method_options[card][capture_method]"),
+            (format!("{card}[setup_future_usage]=x"), "payment_method_options[card][setup_future_usage]"),
+            (format!("{card}[three_d_secure][version]=x"), "payment_method_options[card][three_d_secure]"),
+            (format!("{card}[cvc_token]=cvctok_1"), "payment_method_options[card][cvc_token]"),
+            (
+                format!("{card}[installments][plan][count]=3"),
+                "payment_method_options[card][installments][plan]",
+            ),
+        ] {
+            let error = app.submit(&path, &format!("{form}&{parameter}")).await;
+            let error = error.expect_error(400, "parameter_unknown");
+            assert_eq!(error.param(), param, "{path}");
+            assert!(error.body["error"]["message"].as_str().unwrap().contains("does not support"), "{path}");
+        }
+        let excluded = format!("{form}&excluded_payment_method_types[]=card");
+        assert_eq!(
+            app.submit(&path, &excluded).await.expect_error(400, "").param(),
+            "excluded_payment_method_types"
+        );
+    }
     assert_eq!(app.database.dump(), before);
 }

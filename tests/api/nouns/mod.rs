@@ -1,5 +1,6 @@
 //! The resources: each does what its documentation says, and refuses the rest with a reason.
 
+mod account;
 mod amounts_and_currencies;
 mod attached_payment_methods;
 mod balance;
@@ -9,9 +10,11 @@ mod declines;
 mod disputes;
 mod events;
 mod expand;
+mod expand_lists;
 mod expired_holds;
 mod lists;
 mod payment_methods;
+mod previous_attributes;
 mod races;
 mod refunds;
 mod tokens;

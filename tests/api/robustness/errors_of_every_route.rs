@@ -39,6 +39,63 @@ async fn a_caller_without_a_valid_api_key_learns_how_to_send_one() {
 }
 
 #[tokio::test]
+async fn a_publishable_key_is_called_what_it_is_and_never_shown_whole() {
+    let app = TestApp::spawn();
+    let basic = "Basic cGtfdGVzdF81MWFiY2RlZmdoaWprbG1ub3A6";
+    for publishable in ["Bearer pk_test_51abcdefghijklmnop", "Bearer pk_live_51abcdefghijklmnop", basic] {
+        let (status, challenge, body) = bare(&app, Some(publishable)).await;
+        assert_eq!(status, 401, "{publishable}");
+        assert!(challenge.is_some());
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("pk_") && message.contains("is a publishable API key"), "{message}");
+        assert!(message.contains("may only be used") && message.contains("sk_"), "{message}");
+        assert!(!message.contains("51abcdef"), "{message}");
+        assert_eq!(body["error"]["type"], "invalid_request_error");
+    }
+}
+
+#[tokio::test]
+async fn only_card_numbers_are_hidden_in_messages() {
+    let app = TestApp::spawn();
+    for (amount, shown) in [
+        ("1998.9999999999998", "1998.9999999999998"),
+        ("0.30000000000000004", "0.30000000000000004"),
+        ("92233720368547758080", "92233720368547758080"),
+        ("4242424242424241", "[none]"),
+        ("4242424242424242", "[none]"),
+        ("4242 4242 4242 4242", "[redacted]"),
+        ("4242-4242-4242-4242", "[redacted]"),
+        ("x4242424242424242", "x[redacted]"),
+        ("4242424242424242.5", "[redacted].5"),
+    ] {
+        let form = format!("amount={amount}&currency=usd&source=tok_visa");
+        let error = app.submit("/v1/charges", &form).await.expect_any_error(400);
+        let message = error.body["error"]["message"].as_str().unwrap();
+        if shown == "[none]" {
+            // It is an integer, only too large for an amount, and no message repeats it.
+            assert!(!message.contains("4242"), "{message}");
+        } else {
+            assert_eq!(message, format!("Invalid integer: {shown}"));
+        }
+    }
+    // The same in JSON, in paths and in names of parameters.
+    let body = json!({ "amount": 1998.9999999999998, "currency": "usd", "source": "tok_visa" });
+    let error = app.submit_json("/v1/charges", &body).await.expect_error(400, "parameter_invalid_integer");
+    assert_eq!(error.body["error"]["message"], "Invalid integer: 1998.9999999999998");
+    for (path, form) in [
+        ("/v1/charges/4242424242424242", ""),
+        ("/v1/4242%204242%204242%204242", ""),
+        ("/v1/charges", "4242424242424242=x&amount=1000&currency=usd&source=tok_visa"),
+        ("/v1/charges", "amount=1000&currency=usd&source=4242-4242-4242-4242"),
+    ] {
+        let error = app.submit(path, form).await;
+        assert!(matches!(error.status, 400 | 404), "{error:?}");
+        let text = error.body.to_string();
+        assert!(text.contains("[redacted]") && !text.contains("4242"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_route_and_a_wrong_method_are_named() {
     let app = TestApp::spawn();
     for (method, path) in [
@@ -66,12 +123,12 @@ async fn an_unknown_route_and_a_wrong_method_are_named() {
         assert!(message.contains("is part of Stripe's API, but this service does not"), "{path}: {message}");
     }
     for (method, path, allowed) in [
-        (Method::DELETE, "/v1/customers", vec!["GET", "POST"]),
-        (Method::PUT, "/v1/charges/ch_x", vec!["GET", "POST"]),
-        (Method::PATCH, "/v1/customers/cus_x", vec!["DELETE", "GET", "POST"]),
+        (Method::DELETE, "/v1/customers", vec!["GET", "HEAD", "POST"]),
+        (Method::PUT, "/v1/charges/ch_x", vec!["GET", "HEAD", "POST"]),
+        (Method::PATCH, "/v1/customers/cus_x", vec!["DELETE", "GET", "HEAD", "POST"]),
         (Method::GET, "/v1/charges/ch_x/capture", vec!["POST"]),
-        (Method::POST, "/v1/balance", vec!["GET"]),
-        (Method::DELETE, "/v1/events/evt_x", vec!["GET"]),
+        (Method::POST, "/v1/balance", vec!["GET", "HEAD"]),
+        (Method::DELETE, "/v1/events/evt_x", vec!["GET", "HEAD"]),
     ] {
         let error = app.call(method, path).send().await.expect_error(405, "");
         let mut allow: Vec<&str> = error.header("Allow").unwrap().split(", ").collect();
@@ -198,7 +255,6 @@ async fn parameters_of_connect_are_refused_with_a_message_that_says_so() {
         "on_behalf_of=acct_1",
         "transfer_data[destination]=acct_1",
         "transfer_group=g",
-        "radar_options[session]=x",
     ] {
         let form = format!("{CHARGE}&{parameter}");
         let error = app.submit("/v1/charges", &form).await.expect_error(400, "parameter_unknown");

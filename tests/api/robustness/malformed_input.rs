@@ -204,19 +204,19 @@ fn an_unknown_route_or_method_is_404_or_405_before_credentials_are_checked() {
         Bytes::get(&app, path).without("Authorization").is_refused(&app, 404);
     }
     for (method, path, allow) in [
-        ("PUT", "/v1/charges", "GET, POST"),
-        ("DELETE", "/v1/charges", "GET, POST"),
-        ("PATCH", "/v1/customers/cus_x", "GET, POST, DELETE"),
+        ("PUT", "/v1/charges", "GET, HEAD, POST"),
+        ("DELETE", "/v1/charges", "GET, HEAD, POST"),
+        ("PATCH", "/v1/customers/cus_x", "GET, HEAD, POST, DELETE"),
         ("GET", "/v1/charges/ch_x/capture", "POST"),
-        ("POST", "/v1/balance", "GET"),
-        ("OPTIONS", "/v1/charges", "GET, POST"),
+        ("POST", "/v1/balance", "GET, HEAD"),
+        ("OPTIONS", "/v1/charges", "GET, HEAD, POST"),
         ("HEAD", "/v1/nothing/charges/../x", ""),
-        ("HEAD", "/v1/charges", "GET, POST"),
-        ("TRACE", "/v1/charges", "GET, POST"),
-        ("FROBNICATE", "/v1/charges", "GET, POST"),
-        ("POST", "/healthz", "GET"),
-        ("DELETE", "/readyz", "GET"),
-        ("PUT", "/metrics", "GET"),
+        ("HEAD", "/v1/charges/ch_x/capture", "POST"),
+        ("TRACE", "/v1/charges", "GET, HEAD, POST"),
+        ("FROBNICATE", "/v1/charges", "GET, HEAD, POST"),
+        ("POST", "/healthz", "GET, HEAD"),
+        ("DELETE", "/readyz", "GET, HEAD"),
+        ("PUT", "/metrics", "GET, HEAD"),
     ] {
         let request = Bytes::get(&app, path).method(method).without("Authorization");
         let request = if method == "POST" { request.header("Content-Length: 0") } else { request };

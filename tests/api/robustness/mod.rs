@@ -3,6 +3,7 @@
 mod audit;
 mod audit_of_intents;
 mod errors_of_every_route;
+mod head_requests;
 mod locked_table;
 mod malformed_http;
 mod malformed_input;

@@ -151,6 +151,8 @@ fn pages() -> Vec<(String, i64)> {
         [
             "charges?expand[]=data.customer.default_source&expand[]=data.balance_transaction&limit=100",
             "charges?expand[]=data.payment_intent&limit=100",
+            "charges?expand[]=data.refunds&limit=100",
+            "customers?expand[]=data.sources&limit=100",
             "refunds?expand[]=data.charge&expand[]=data.payment_intent&limit=100",
             "disputes?expand[]=data.charge&limit=100",
             "payment_methods?expand[]=data.customer&limit=100",

@@ -6,6 +6,10 @@ use serde_json::Value;
 /// id, or the object in its place.
 pub type Shape = &'static str;
 
+pub const ACCOUNT: Shape = "id:text object:text business_profile:object? capabilities:object charges_enabled:boolean \
+    country:text created:integer default_currency:text details_submitted:boolean email:text? metadata:object \
+    payouts_enabled:boolean settings:object? type:text";
+
 pub const CUSTOMER: Shape = "id:text object:text address:object? balance:integer created:integer \
     default_source:reference? delinquent:boolean? description:text? email:text? invoice_prefix:text? \
     invoice_settings:object livemode:boolean metadata:object name:text? next_invoice_sequence:integer phone:text? \

@@ -27,6 +27,47 @@ fn deliveries(app: &TestApp, endpoint: &str) -> String {
 }
 
 #[tokio::test]
+async fn the_version_of_an_endpoint_is_a_date_with_the_name_of_a_release_or_without() {
+    let app = TestApp::spawn();
+    for version in [
+        "latest",
+        "dahlia",
+        "2026-8-26",
+        "+2026-8-26",
+        "2026-02-30",
+        "2026-13-01",
+        "20260826",
+        "2026-08-26.",
+        "2026-08-26.Dahlia",
+        "2026-08-26.tulip",
+        "2026-08-26.dahlia.x",
+        "2026-08-26 ",
+        "2026-08-26;beta=v1",
+        ".dahlia",
+    ] {
+        let form = format!("{ENDPOINT}&api_version={}", version.replace('+', "%2B"));
+        let error = app.submit(PATH, &form).await.expect_error(400, "");
+        assert_eq!(error.param(), "api_version", "{version}");
+        let message = error.body["error"]["message"].as_str().unwrap();
+        assert!(message.contains(version), "{message}");
+    }
+    app.submit_json(
+        PATH,
+        &json!({ "url": "https://example.com", "enabled_events": ["*"], "api_version": 20260826 }),
+    )
+    .await
+    .expect_error(400, "");
+    assert_eq!(app.database.count("webhook_endpoints"), 0);
+    for version in ["2020-08-27", "2024-09-30.acacia", "2025-03-31.basil", "2026-08-26.dahlia", "2024-02-29"]
+    {
+        let made = app.submit(PATH, &format!("{ENDPOINT}&api_version={version}")).await.expect(201);
+        assert_eq!(made.body["api_version"], version);
+    }
+    let none = app.submit(PATH, &format!("{ENDPOINT}&api_version=")).await.expect(201);
+    assert_eq!(none.body["api_version"], Value::Null);
+}
+
+#[tokio::test]
 async fn a_secret_is_shown_when_it_is_made_and_never_again_and_is_stored_nowhere_in_the_clear() {
     let app = TestApp::spawn();
     let key = fresh_key();

@@ -8,6 +8,8 @@ use oncepay::app;
 use oncepay::card_network::{self, Authorisation, CARDS, Decline, TypedCard};
 
 use super::Paper;
+use crate::support::intents::PRICE;
+use crate::support::{CHARGE, TestApp};
 
 #[test]
 fn the_settings_of_the_papers_are_those_of_the_program() {
@@ -46,6 +48,78 @@ fn the_calls_of_the_papers_are_those_of_the_program() {
         })
         .collect();
     assert_eq!(told, expected);
+}
+
+/// What a cell of a table writes as code, in order.
+fn code(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[tokio::test]
+async fn the_parameters_that_the_papers_call_taken_without_effect_are_taken() {
+    let app = TestApp::spawn();
+    let charge = app.charge().await;
+    let method = app.method("visa").await;
+    let card = "type=card&card[number]=4242424242424242&card[exp_month]=1&card[exp_year]=2040";
+    let data = "payment_method_data[card][token]=tok_visa";
+    let mut taken = 0;
+    for cells in Paper::read("docs/wire.md").table("| of | parameters |") {
+        let (of, parameters) = (cells[0].as_str(), cells[1].as_str());
+        for name in code(parameters) {
+            if name == "card" && parameters.contains("(without `card`)") {
+                continue;
+            }
+            taken += 1;
+            // As it stands in the form: `card[networks]` within `payment_method_data` is its `[card][networks]`.
+            let within = |outer: &str| {
+                let (first, rest) =
+                    name.split_once('[').map_or((name, ""), |(first, _)| (first, &name[first.len()..]));
+                format!("{outer}[{first}]{rest}=x")
+            };
+            let posts = match of {
+                "payment intents" => {
+                    let value = if name == "excluded_payment_method_types" { "[]=klarna" } else { "[x]=y" };
+                    let open = app.intent("payment_method=pm_card_visa").await;
+                    let open = format!("/v1/payment_intents/{}", open["id"].as_str().unwrap());
+                    vec![
+                        ("/v1/payment_intents".to_owned(), format!("{PRICE}&{name}{value}")),
+                        (open.clone(), format!("{name}{value}")),
+                        (format!("{open}/confirm"), format!("return_url=https://example.com&{name}{value}")),
+                    ]
+                }
+                "their `payment_method_options[card]`" => {
+                    let option = within("payment_method_options[card]");
+                    vec![("/v1/payment_intents".to_owned(), format!("{PRICE}&{option}"))]
+                }
+                "their `payment_method_options`" => {
+                    let option = within("payment_method_options");
+                    vec![("/v1/payment_intents".to_owned(), format!("{PRICE}&{option}"))]
+                }
+                "charges" => vec![
+                    ("/v1/charges".to_owned(), format!("{CHARGE}&{name}[x]=y")),
+                    (format!("/v1/charges/{charge}"), format!("{name}[x]=y")),
+                ],
+                "payment methods and `payment_method_data`" => vec![
+                    ("/v1/payment_methods".to_owned(), format!("{card}&{name}=x")),
+                    (
+                        "/v1/payment_intents".to_owned(),
+                        format!("{PRICE}&{data}&{}", within("payment_method_data")),
+                    ),
+                ],
+                "refunds" => {
+                    vec![("/v1/refunds".to_owned(), format!("charge={charge}&amount=1&{name}=a@b.c"))]
+                }
+                other => panic!("nobody sends the parameters of {other}"),
+            };
+            for (path, form) in posts {
+                let reply = app.submit(&path, &form).await;
+                assert!(matches!(reply.status, 200 | 201), "{path} {form}: {}", reply.body);
+            }
+        }
+    }
+    assert!(taken > 20, "{taken}");
+    let update = "allow_redisplay=always&card[networks][preferred]=visa";
+    app.submit(&format!("/v1/payment_methods/{method}"), update).await.expect(200);
 }
 
 #[test]
