@@ -2,14 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    match oncepay::cli::run(oncepay::cli::CommandLine::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("oncepay: {failure}");
-            ExitCode::FAILURE
-        }
-    }
+    oncepay::cli::run(oncepay::cli::CommandLine::parse())
 }

@@ -36,6 +36,7 @@ diesel::table! {
         amount -> Int8,
         currency -> Text,
         created_at -> Timestamptz,
+        dispute_id -> Nullable<Uuid>,
     }
 }
 
@@ -239,7 +240,8 @@ diesel::table! {
         /// The customer of the charge when it was refunded.
         customer_id -> Nullable<Uuid>,
         payment_method_id -> Uuid,
-        balance_transaction_id -> Uuid,
+        /// The row that moved the money; none if the refund only let a hold go.
+        balance_transaction_id -> Nullable<Uuid>,
         failure_balance_transaction_id -> Nullable<Uuid>,
         reason -> Nullable<Text>,
         metadata -> Jsonb,

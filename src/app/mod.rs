@@ -21,6 +21,7 @@ use actix_web::{App, HttpRequest, HttpServer};
 use crate::card_network::simulation;
 use crate::error::{Error, quoted};
 use crate::http::guard::guard;
+use crate::http::hosts::check_host;
 use crate::http::route::check;
 use crate::http::trace::trace;
 use crate::http::unread::close_after_answer;
@@ -86,6 +87,8 @@ pub fn serve(
             // Innermost first. The guard stands around each handler and behind the choice of the route, since it goes
             // by the policy that the route has.
             .configure(move |config| mount(config, &service, routes()))
+            // A request under a foreign name is refused before its route is chosen, whatever it asks for.
+            .wrap(from_fn(check_host))
             // The trace stands around all routes and around what is answered where there is none: so each request has
             // its id and its line in the log, and whatever panics within is caught.
             .wrap(from_fn(trace))
@@ -111,6 +114,7 @@ pub fn serve(
 /// does not have is answered here, before any credentials are asked for.
 pub fn mount(config: &mut ServiceConfig, service: &Service, routes: Vec<Route>) {
     config.app_data(service.state.clone());
+    config.app_data(Data::new(service.state.hosts.clone()));
     config.app_data(Data::new(service.webhooks));
     let secret = service.network.secret.clone();
     config.app_data(Data::new(Receiver { secret, apply: payments::apply_notification }));

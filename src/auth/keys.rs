@@ -18,6 +18,20 @@ pub fn random() -> String {
     format!("sk_test_{}", random_text(24))
 }
 
+/// Checks that a text can be an API key which somebody has chosen.
+///
+/// # Errors
+/// Why it cannot.
+pub fn check(key: &str) -> Result<(), &'static str> {
+    if !key.starts_with("sk_test_") {
+        return Err("an API key begins with sk_test_");
+    }
+    if !(20..=255).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':') {
+        return Err("an API key has 20 to 255 visible ASCII characters, and no colon");
+    }
+    Ok(())
+}
+
 /// Makes `key` a key of the account of this name, and makes the account if it is not there. Does nothing if the
 /// key works already.
 ///

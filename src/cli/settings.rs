@@ -1,10 +1,12 @@
 //! The settings: flags, with environment variables behind them. Read once, when the program starts.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::logs::Format;
 use crate::card_network::simulation::DeliveryMode;
@@ -18,6 +20,81 @@ pub struct CommandLine {
     pub settings: Settings,
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+/// The heading of options that only a server and a worker have.
+const OF_SERVERS: &str = "Options of a server and its worker";
+
+/// The subcommands that serve nothing.
+const SERVE_NOTHING: [&str; 4] = ["migrate", "api-key", "audit", "psql"];
+
+impl CommandLine {
+    /// Reads the arguments of the program and its environment, or ends it with help or a message.
+    pub fn parse() -> Self {
+        let matches = Self::with_help().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The command line, where the help of each subcommand shows only the options that it uses.
+    pub fn with_help() -> clap::Command {
+        let mut command = Self::command();
+        let of_servers: Vec<clap::Arg> = command
+            .get_arguments()
+            .filter(|argument| argument.get_help_heading() == Some(OF_SERVERS))
+            .map(|argument| argument.clone().hide(true))
+            .collect();
+        for name in SERVE_NOTHING {
+            command = command.mut_subcommand(name, |subcommand| subcommand.args(of_servers.clone()));
+        }
+        command.mut_subcommand("api-key", |api_key| {
+            let names: Vec<String> =
+                api_key.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect();
+            names.iter().fold(api_key, |api_key, name| {
+                api_key.mut_subcommand(name, |subcommand| subcommand.args(of_servers.clone()))
+            })
+        })
+    }
+}
+
+/// Where to listen: an address, or a name and a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    text: String,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Listen {
+    /// The addresses of the name, IPv4 first. The first that can be had is listened on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Whether only this machine can reach it, whichever of its addresses is taken.
+    pub fn is_loopback(&self) -> bool {
+        self.addresses.iter().all(|address| address.ip().is_loopback())
+    }
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = text.to_socket_addrs().map_err(|error| {
+            format!("say an address or a name, and a port, as in 127.0.0.1:8080 or localhost:8080 ({error})")
+        })?;
+        let mut addresses: Vec<SocketAddr> = found.collect();
+        addresses.sort_by_key(SocketAddr::is_ipv6);
+        match addresses.is_empty() {
+            true => Err("this name has no address".to_owned()),
+            false => Ok(Self { text: text.to_owned(), addresses }),
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
 }
 
 /// What to do; without one, serve.
@@ -62,9 +139,23 @@ pub enum ApiKeyCommand {
 /// The settings. They hold secrets, so they have no `Debug`.
 #[derive(Args)]
 pub struct Settings {
-    /// Where to listen.
-    #[arg(long, env = "LISTEN_ADDR", global = true, default_value = "127.0.0.1:8080")]
-    pub listen: SocketAddr,
+    /// Where to listen: an address or a name, and a port.
+    #[arg(long, env = "LISTEN_ADDR", global = true, help_heading = OF_SERVERS, default_value = "127.0.0.1:8080")]
+    pub listen: Listen,
+
+    /// Another host name to answer, beside loopback names. The option may be given several times, or once with commas.
+    /// While the well-known demo key works, no other name is answered.
+    #[arg(long, env = "ALLOW_HOST", global = true, help_heading = OF_SERVERS, value_name = "NAME", value_delimiter = ',')]
+    pub allow_host: Vec<String>,
+
+    /// The API key of the demo account, which a server with the private PostgreSQL has [default: sk_test_oncepay_demo on a
+    /// loopback address, else a random one].
+    #[arg(long, env = "DEMO_API_KEY", global = true, help_heading = OF_SERVERS, hide_env_values = true, value_parser = api_key)]
+    demo_key: Option<String>,
+
+    /// A JSON file with accounts, API keys and webhook endpoints to make at the start.
+    #[arg(long, env = "SEED_FILE", global = true, help_heading = OF_SERVERS, value_name = "FILE")]
+    pub seed: Option<PathBuf>,
 
     /// A PostgreSQL server, version 15 or later. Without it oncepay runs a private one in the data directory.
     #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
@@ -79,56 +170,57 @@ pub struct Settings {
     pub data_dir: PathBuf,
 
     /// How many connections to the database, and threads for them [default: 3 for each core, at most 24].
-    #[arg(long, env = "DATABASE_POOL_SIZE", global = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, env = "DATABASE_POOL_SIZE", global = true, help_heading = OF_SERVERS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub pool_size: Option<u32>,
 
     /// Whether statements stay prepared. Switch it off behind a pooler in transaction mode, which would mix up the
     /// statements of its clients.
-    #[arg(long, env = "STATEMENT_CACHE", global = true, default_value_t = true, action = clap::ArgAction::Set, value_parser = switch)]
+    #[arg(long, env = "STATEMENT_CACHE", global = true, help_heading = OF_SERVERS, default_value_t = true, action = clap::ArgAction::Set, value_parser = switch)]
     pub statement_cache: bool,
 
     /// How many threads read and write HTTP [default: one for each core].
-    #[arg(long, env = "HTTP_WORKERS", global = true, value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, env = "HTTP_WORKERS", global = true, help_heading = OF_SERVERS, value_parser = clap::value_parser!(u16).range(1..=512))]
     pub workers: Option<u16>,
 
     /// How long an idempotency key is remembered: a number and s, m, h or d.
-    #[arg(long, env = "IDEMPOTENCY_TTL", global = true, default_value = "24h", value_parser = duration)]
+    #[arg(long, env = "IDEMPOTENCY_TTL", global = true, help_heading = OF_SERVERS, default_value = "24h", value_parser = duration)]
     pub idempotency_ttl: Duration,
 
     /// Whether a request that changes something must have an idempotency key.
-    #[arg(long, env = "REQUIRE_IDEMPOTENCY_KEY", global = true, default_value_t = true, action = clap::ArgAction::Set, value_parser = switch)]
+    #[arg(long, env = "REQUIRE_IDEMPOTENCY_KEY", global = true, help_heading = OF_SERVERS, default_value_t = true, action = clap::ArgAction::Set, value_parser = switch)]
     pub require_idempotency_key: bool,
 
-    /// The secret under which requests are fingerprinted and secrets sealed, of 16 bytes or more. While it is being
-    /// replaced: the new one, a comma, the older one. Needed with a database URL; else one is made in the data
-    /// directory.
-    #[arg(long, env = "SECRET_KEY", global = true, hide_env_values = true, value_delimiter = ',')]
+    /// The secret key: for fingerprints of requests, the encryption of webhook secrets and the signature of the simulated
+    /// card network. It has 16 bytes or more, and all instances share it. While it is being replaced, name several with
+    /// commas between them: the first one is current. It is required with a database URL; otherwise the server makes one in
+    /// the data directory.
+    #[arg(long, env = "SECRET_KEY", global = true, help_heading = OF_SERVERS, hide_env_values = true, value_delimiter = ',')]
     secret_key: Vec<String>,
 
     /// When a webhook that failed is sent again: over three days, or within seconds at first [default: fast with the
     /// private PostgreSQL, else live].
-    #[arg(long, env = "WEBHOOK_SCHEDULE", global = true, value_enum)]
+    #[arg(long, env = "WEBHOOK_SCHEDULE", global = true, help_heading = OF_SERVERS, value_enum)]
     pub webhook_schedule: Option<Schedule>,
 
     /// Whether webhooks may go to private addresses, such as this machine's [default: true with the private
     /// PostgreSQL, else false].
-    #[arg(long, env = "WEBHOOK_ALLOW_PRIVATE", global = true, value_parser = switch)]
+    #[arg(long, env = "WEBHOOK_ALLOW_PRIVATE", global = true, help_heading = OF_SERVERS, value_parser = switch)]
     pub webhook_allow_private: Option<bool>,
 
     /// Whether this server sends webhooks too; else run `oncepay worker` beside it.
-    #[arg(long, env = "WEBHOOK_WORKER", global = true, default_value_t = true, action = clap::ArgAction::Set, value_parser = switch)]
+    #[arg(long, env = "WEBHOOK_WORKER", global = true, help_heading = OF_SERVERS, default_value_t = true, action = clap::ArgAction::Set, value_parser = switch)]
     pub webhook_worker: bool,
 
     /// The secret under which the card network signs its notifications [default: derived from the secret key].
-    #[arg(long, env = "NETWORK_SECRET", global = true, hide_env_values = true)]
+    #[arg(long, env = "NETWORK_SECRET", global = true, help_heading = OF_SERVERS, hide_env_values = true)]
     pub network_secret: Option<String>,
 
     /// Where the simulated card network sends its notifications [default: this server].
-    #[arg(long, env = "NETWORK_URL", global = true)]
+    #[arg(long, env = "NETWORK_URL", global = true, help_heading = OF_SERVERS)]
     pub network_url: Option<String>,
 
     /// How the simulated card network delivers: in good order, everything twice, or in disorder.
-    #[arg(long, env = "NETWORK_DELIVERY", global = true, value_enum, default_value_t = DeliveryMode::InOrder)]
+    #[arg(long, env = "NETWORK_DELIVERY", global = true, help_heading = OF_SERVERS, value_enum, default_value_t = DeliveryMode::InOrder)]
     pub network_delivery: DeliveryMode,
 
     /// How log lines are written. What is logged is for `RUST_LOG` to say.
@@ -145,6 +237,11 @@ impl Settings {
     /// Where to migrate, if not there.
     pub fn migration_url(&self) -> Option<&str> {
         self.migration_url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// The key that the demo account is to have; an empty text names none.
+    pub fn demo_key(&self) -> Option<&str> {
+        self.demo_key.as_deref().filter(|key| !key.is_empty())
     }
 
     /// The secrets that were given, the current one first.
@@ -178,6 +275,14 @@ fn account_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// An API key that somebody has chosen; an empty text is none.
+fn api_key(text: &str) -> Result<String, &'static str> {
+    if !text.is_empty() {
+        crate::auth::keys::check(text)?;
+    }
+    Ok(text.to_owned())
+}
+
 /// `true` and `on`, `false` and `off`.
 fn switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
@@ -206,13 +311,48 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        CommandLine::command().debug_assert();
+        CommandLine::with_help().debug_assert();
+    }
+
+    #[test]
+    fn help_shows_only_what_a_subcommand_uses() {
+        let mut command = CommandLine::with_help();
+        command.build();
+        let create = command.find_subcommand_mut("api-key").unwrap().find_subcommand_mut("create").unwrap();
+        let help = create.render_long_help().to_string();
+        assert!(
+            help.contains("--account") && help.contains("--data-dir") && help.contains("--database-url"),
+            "{help}"
+        );
+        assert!(!help.contains("--listen") && !help.contains("--webhook"), "{help}");
+        let serve = command.find_subcommand_mut("serve").unwrap().render_long_help().to_string();
+        assert!(serve.contains("--listen") && serve.contains("--secret-key"), "{serve}");
+    }
+
+    #[test]
+    fn options_of_a_server_may_stand_before_any_subcommand() {
+        let arguments = ["oncepay", "--listen", "127.0.0.1:1", "--pool-size", "3", "audit"];
+        let matches = CommandLine::with_help().try_get_matches_from(arguments).unwrap();
+        let line = CommandLine::from_arg_matches(&matches).unwrap();
+        assert_eq!(
+            (line.settings.listen.to_string().as_str(), line.settings.pool_size),
+            ("127.0.0.1:1", Some(3))
+        );
+    }
+
+    #[test]
+    fn a_place_to_listen_is_an_address_or_a_name_with_a_port() {
+        let local: Listen = "localhost:8080".parse().unwrap();
+        assert!(local.is_loopback() && local.addresses()[0].port() == 8080);
+        assert!("127.0.0.1:0".parse::<Listen>().unwrap().is_loopback());
+        assert!(!"0.0.0.0:8080".parse::<Listen>().unwrap().is_loopback());
+        for wrong in ["", "8080", "localhost", "localhost:x", "localhost:99999", ":8080:"] {
+            assert!(wrong.parse::<Listen>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

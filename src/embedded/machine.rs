@@ -96,6 +96,9 @@ impl Place {
             // The standard library also drops root's supplementary groups.
             command.uid(user.uid).gid(user.gid);
         }
+        // Whoever started us may have left files open, with locks on them. The server outlives us, and would keep them.
+        // SAFETY: it calls close_range or fcntl only, which may be called between fork and exec.
+        unsafe { command.pre_exec(close_inherited_files) };
         command
     }
 
@@ -231,6 +234,33 @@ fn installed_major(directory: &Path) -> Option<u32> {
     let text = String::from_utf8(output.stdout).ok()?;
     let version = text.split_whitespace().nth(2)?;
     version.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Where the cluster of a data directory may be, of those places that exist. Nothing is made.
+pub(super) fn homes(data_dir: &Path) -> Vec<PathBuf> {
+    let Ok(home) = fs::canonicalize(data_dir) else { return Vec::new() };
+    let fallback = Path::new(FALLBACK).join(home.strip_prefix("/").unwrap_or(&home));
+    vec![home, fallback]
+}
+
+/// Marks all open files but standard input, output and error as closed by exec.
+fn close_inherited_files() -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+        // SAFETY: the call takes three numbers, and changes nothing but flags of open files.
+        let done = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC) };
+        if done == 0 {
+            return Ok(());
+        }
+    }
+    // SAFETY: getdtablesize and fcntl have no preconditions; a number that is no open file is an error without effect.
+    unsafe {
+        for file in 3..libc::getdtablesize().min(65_536) {
+            libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn make_home(data_dir: &Path) -> Result<PathBuf, StartError> {

@@ -125,6 +125,12 @@ pub fn make_directory(data_dir: &Path) -> Result<(), StartError> {
     machine::make_home(data_dir).map(drop)
 }
 
+/// Whether there is a cluster in a data directory, or where root keeps it instead. Nothing is made.
+#[must_use]
+pub fn has_cluster(data_dir: &Path) -> bool {
+    machine::homes(data_dir).iter().any(|home| home.join("data/PG_VERSION").exists())
+}
+
 /// Why the private PostgreSQL could not be started, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

@@ -33,6 +33,13 @@ pub enum Error {
     #[error("{method} is not allowed on {path}. Allowed: {allow}.")]
     MethodNotAllowed { method: String, path: String, allow: String },
 
+    /// The request came under a name that is not this server's.
+    #[error(
+        "The host '{0}' is not allowed. While the well-known demo key works, this server answers only requests for \
+         localhost and loopback addresses, and from pages there. Start it with --allow-host NAME to add a name."
+    )]
+    HostRefused(String),
+
     /// Neither `Authorization: Bearer` nor Basic.
     #[error(
         "You did not provide an API key. Send it as the header `Authorization: Bearer YOUR_KEY`, \
@@ -251,6 +258,7 @@ impl Error {
             Error::RouteUnknown { .. } => (404, InvalidRequestError, None, FixRequest),
             Error::RouteUnsupported { .. } => (404, InvalidRequestError, None, FixRequest),
             Error::MethodNotAllowed { .. } => (405, InvalidRequestError, None, FixRequest),
+            Error::HostRefused(_) => (403, InvalidRequestError, None, FixRequest),
             Error::CredentialsMissing => (401, InvalidRequestError, None, FixRequest),
             Error::CredentialsUnknown(_) => (401, InvalidRequestError, None, FixRequest),
             Error::CredentialsPublishable(_) => (401, InvalidRequestError, None, FixRequest),
@@ -382,7 +390,7 @@ fn amount_code(error: AmountError) -> Option<&'static str> {
         AmountError::TooLarge(_) => Some("amount_too_large"),
         AmountError::TooSmall(_) => Some("amount_too_small"),
         AmountError::LastDigit(_) => Some("invalid_amount"),
-        AmountError::NotPositive => Some("parameter_invalid_integer"),
+        AmountError::NotPositive | AmountError::Fraction(_) => Some("parameter_invalid_integer"),
     }
 }
 
@@ -426,6 +434,7 @@ mod tests {
             Error::RouteUnknown { method: text(), path: text() },
             Error::RouteUnsupported { path: text() },
             Error::MethodNotAllowed { method: text(), path: text(), allow: "GET".to_owned() },
+            Error::HostRefused(text()),
             Error::CredentialsMissing,
             Error::CredentialsUnknown(text()),
             Error::CredentialsPublishable(text()),
@@ -463,6 +472,7 @@ mod tests {
                 Error::RouteUnknown { .. }
                 | Error::RouteUnsupported { .. }
                 | Error::MethodNotAllowed { .. }
+                | Error::HostRefused(_)
                 | Error::CredentialsMissing
                 | Error::CredentialsUnknown(_)
                 | Error::CredentialsPublishable(_)

@@ -5,6 +5,7 @@
 
 pub mod body;
 pub mod guard;
+pub mod hosts;
 mod look_up;
 pub mod metrics;
 mod respond;
@@ -15,6 +16,7 @@ mod transaction;
 pub mod unread;
 
 pub use body::Payload;
+pub use hosts::Hosts;
 pub use metrics::Metrics;
 pub use route::{Policy, Route, RouteError};
 pub use state::{Shared, State};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::Metrics;
+use super::{Hosts, Metrics};
 use crate::idempotency::Engine;
 use crate::types::Clock;
 use crate::wire::Directory;
@@ -22,6 +22,8 @@ pub struct Shared {
     pub directory: &'static Directory,
     /// Notified after each commit, since it may have left events to send.
     pub committed: Arc<Notify>,
+    /// Which host names are answered.
+    pub hosts: Hosts,
     pub clock: Clock,
     pub metrics: Metrics,
 }

@@ -16,6 +16,10 @@ pub const MAX_AMOUNT: i64 = 99_999_999;
 /// Currencies whose amounts end in a zero: they have three decimals, and cards settle two.
 const THREE_DECIMAL: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
 
+/// Currencies without minor units that are written with two zeros all the same, for compatibility: `500` is UGX 5
+/// (docs.stripe.com/currencies#special-cases).
+const TWO_ZEROS: [&str; 2] = ["isk", "ugx"];
+
 /// The smallest amount of one payment, in minor units; a currency that is not listed has 1.
 const MINIMUMS: [(&str, i64); 25] = [
     ("aud", 50),
@@ -66,6 +70,11 @@ pub enum AmountError {
     TooSmall(Currency),
     #[error("Amounts in {} have three decimals, and the last one must be 0", .0.as_str().to_uppercase())]
     LastDigit(Currency),
+    #[error(
+        "Invalid amount. {} has no minor unit and is written with two zeros, so the amount must be divisible by 100",
+        .0.as_str().to_uppercase()
+    )]
+    Fraction(Currency),
     #[error("This value must be greater than or equal to 1")]
     NotPositive,
 }
@@ -90,10 +99,20 @@ impl Currency {
     /// How many digits stand behind the decimal point when a person reads an amount.
     pub fn decimals(self) -> usize {
         match self.as_str() {
-            "bif" | "clp" | "djf" | "gnf" | "jpy" | "kmf" | "krw" | "mga" | "pyg" | "rwf" | "ugx" | "vnd"
-            | "vuv" | "xaf" | "xof" | "xpf" => 0,
+            "bif" | "clp" | "djf" | "gnf" | "jpy" | "kmf" | "krw" | "mga" | "pyg" | "rwf" | "vnd" | "vuv"
+            | "xaf" | "xof" | "xpf" => 0,
+            code if TWO_ZEROS.contains(&code) => 0,
             code if THREE_DECIMAL.contains(&code) => 3,
             _ => 2,
+        }
+    }
+
+    /// What an amount is a multiple of.
+    fn step(self) -> i64 {
+        match self.as_str() {
+            code if TWO_ZEROS.contains(&code) => 100,
+            code if THREE_DECIMAL.contains(&code) => 10,
+            _ => 1,
         }
     }
 
@@ -107,7 +126,7 @@ impl Amount {
     /// The amount of a payment.
     ///
     /// # Errors
-    /// Below the currency's minimum, above [`MAX_AMOUNT`], or not a multiple of ten in a three-decimal currency.
+    /// Below the currency's minimum, above [`MAX_AMOUNT`], or not a multiple of what the currency can express.
     pub fn new(minor: i64, currency: Currency) -> Result<Self, AmountError> {
         if minor > MAX_AMOUNT {
             return Err(AmountError::TooLarge(currency));
@@ -121,15 +140,16 @@ impl Amount {
     /// A part of a payment: any positive amount that the currency can express.
     ///
     /// # Errors
-    /// Not positive, or not a multiple of ten in a three-decimal currency.
+    /// Not positive, or not a multiple of what the currency can express.
     pub fn part(minor: i64, currency: Currency) -> Result<Self, AmountError> {
         if minor < 1 {
             return Err(AmountError::NotPositive);
         }
-        if currency.decimals() == 3 && minor % 10 != 0 {
-            return Err(AmountError::LastDigit(currency));
+        match currency.step() {
+            step if minor % step == 0 => Ok(Self(minor)),
+            100 => Err(AmountError::Fraction(currency)),
+            _ => Err(AmountError::LastDigit(currency)),
         }
-        Ok(Self(minor))
     }
 
     /// In minor units.
@@ -138,15 +158,15 @@ impl Amount {
     }
 }
 
-/// An amount of minor units as a person reads it: `$10.00` is "10.00 usd".
+/// An amount of minor units as a person reads it, such as USD 10.00, JPY 500 and UGX 5.
 pub fn shown(minor: i64, currency: Currency) -> String {
-    let decimals = currency.decimals();
+    let (code, decimals) = (currency.as_str().to_uppercase(), currency.decimals());
     if decimals == 0 {
-        return format!("{minor} {currency}");
+        return format!("{code} {}", minor / currency.step());
     }
     let unit = 10_u64.pow(u32::try_from(decimals).expect("at most 3"));
     let (sign, minor) = (if minor < 0 { "-" } else { "" }, minor.unsigned_abs());
-    format!("{sign}{}.{:0decimals$} {currency}", minor / unit, minor % unit)
+    format!("{code} {sign}{}.{:0decimals$}", minor / unit, minor % unit)
 }
 
 impl fmt::Display for Currency {
@@ -236,11 +256,12 @@ mod tests {
 
     #[test]
     fn a_person_reads_amounts_with_their_decimals() {
-        assert_eq!(shown(5, currency("usd")), "0.05 usd");
-        assert_eq!(shown(-1050, currency("eur")), "-10.50 eur");
-        assert_eq!(shown(500, currency("jpy")), "500 jpy");
-        assert_eq!(shown(1010, currency("kwd")), "1.010 kwd");
-        assert_eq!(AmountError::TooSmall(currency("gbp")).to_string(), "Amount must be at least 0.30 gbp");
+        assert_eq!(shown(5, currency("usd")), "USD 0.05");
+        assert_eq!(shown(-1050, currency("eur")), "EUR -10.50");
+        assert_eq!(shown(500, currency("jpy")), "JPY 500");
+        assert_eq!(shown(500, currency("ugx")), "UGX 5");
+        assert_eq!(shown(1010, currency("kwd")), "KWD 1.010");
+        assert_eq!(AmountError::TooSmall(currency("gbp")).to_string(), "Amount must be at least GBP 0.30");
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn another<T: FromParameter>(params: &mut Params, name: &str) -> Result<Option<T
 }
 
 /// Types of events, or `*`. A type that this service does not have is no mistake: Stripe has many more.
-fn types(types: Vec<String>) -> Result<Vec<String>, Error> {
+pub fn types(types: Vec<String>) -> Result<Vec<String>, Error> {
     let invalid = |why: String| Err(Error::invalid("enabled_events", why));
     if types.is_empty() || types.len() > MAX_TYPES {
         return invalid(format!("Name 1 to {MAX_TYPES} types of events, or `*` for all of them."));

@@ -112,6 +112,19 @@ pub fn create(
     secrets: &Secrets,
     settings: &Settings,
 ) -> Result<(WebhookEndpoint, String), Error> {
+    let secret = new_secret();
+    let endpoint = create_with_secret(connection, cause, create, &secret, secrets, settings)?;
+    Ok((endpoint, secret))
+}
+
+fn create_with_secret(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    create: CreateEndpoint,
+    secret: &str,
+    secrets: &Secrets,
+    settings: &Settings,
+) -> Result<WebhookEndpoint, Error> {
     check_url(&create.url, settings)?;
     // Ends the race of two creates: the second counts what the first one made.
     queries::lock_account(connection, cause.account)?;
@@ -123,7 +136,6 @@ pub fn create(
         });
     }
     let id = cause.new_id();
-    let secret = new_secret();
     let endpoint = WebhookEndpoint {
         account_id: cause.account,
         id,
@@ -141,7 +153,36 @@ pub fn create(
         deleted_at: None,
     };
     queries::insert(connection, &endpoint)?;
-    Ok((endpoint, secret))
+    Ok(endpoint)
+}
+
+/// Makes an endpoint with a secret that somebody has chosen, unless the account has one with this URL.
+///
+/// # Errors
+/// What [`create`] refuses, and a secret that is too short.
+pub fn ensure(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    (url, enabled_events, secret): (String, Vec<String>, &str),
+    secrets: &Secrets,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let is_secret = secret.strip_prefix("whsec_").is_some_and(|rest| rest.len() >= 16);
+    if !is_secret || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Error::invalid("secret", "A secret is whsec_ and 16 visible ASCII characters or more."));
+    }
+    let enabled_events = handlers::types(enabled_events)?;
+    if queries::has_url(connection, cause.account, &url)? {
+        return Ok(());
+    }
+    let create = CreateEndpoint {
+        url,
+        enabled_events,
+        description: None,
+        api_version: None,
+        metadata: Metadata::default(),
+    };
+    create_with_secret(connection, cause, create, secret, secrets, settings).map(drop)
 }
 
 /// An endpoint that is not deleted.

@@ -77,6 +77,15 @@ pub fn update(connection: &mut PgConnection, endpoint: &WebhookEndpoint) -> Quer
         .map(drop)
 }
 
+/// Whether an account has an endpoint with this URL.
+pub fn has_url(connection: &mut PgConnection, account: AccountId, url: &str) -> QueryResult<bool> {
+    let with_url = webhook_endpoints::table
+        .filter(webhook_endpoints::account_id.eq(account))
+        .filter(webhook_endpoints::url.eq(url))
+        .filter(webhook_endpoints::deleted_at.is_null());
+    diesel::select(diesel::dsl::exists(with_url)).get_result(connection)
+}
+
 /// Locks what an account's endpoints are counted by.
 pub fn lock_account(connection: &mut PgConnection, account: AccountId) -> QueryResult<()> {
     accounts::table.find(account).select(accounts::id).for_no_key_update().execute(connection).map(drop)

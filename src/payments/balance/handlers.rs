@@ -37,13 +37,15 @@ impl Parameters for Filter {
     }
 }
 
-/// What moved the money: the id of a charge or of a refund.
+/// What moved the money: the id of a charge, a refund or a dispute.
 fn moved_by(params: &mut Params) -> Result<Option<MovedBy>, Error> {
-    let is_refund = params.text_begins("source", kinds::Refund::PREFIX);
-    Ok(match is_refund {
-        true => params.reference("source")?.map(MovedBy::Refund),
-        false => params.reference("source")?.map(MovedBy::Charge),
-    })
+    if params.text_begins("source", kinds::Refund::PREFIX) {
+        return Ok(params.reference("source")?.map(MovedBy::Refund));
+    }
+    if params.text_begins("source", kinds::Dispute::PREFIX) {
+        return Ok(params.reference("source")?.map(MovedBy::Dispute));
+    }
+    Ok(params.reference("source")?.map(MovedBy::Charge))
 }
 
 async fn retrieve_balance(db: Db, query: Payload<Nothing>) -> Result<Answer, Error> {

@@ -7,6 +7,8 @@ pub mod handlers;
 mod queries;
 pub mod statements;
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
 use diesel::pg::{Pg, PgConnection};
@@ -16,7 +18,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 use crate::schema::balance_transactions;
-use crate::types::ids::{AccountId, BalanceTransactionId, ChargeId, RefundId, RequestId, kinds};
+use crate::types::ids::{AccountId, BalanceTransactionId, ChargeId, DisputeId, RefundId, RequestId, kinds};
 use crate::types::text_column;
 use crate::types::{Cause, Currency, Page};
 use crate::wire::{List, ids};
@@ -35,6 +37,7 @@ pub struct BalanceTransaction {
     pub amount: i64,
     pub currency: Currency,
     pub created_at: DateTime<Utc>,
+    pub dispute_id: Option<DisputeId>,
 }
 
 /// Which rows a list holds.
@@ -63,6 +66,7 @@ text_column! {
 pub enum MovedBy {
     Charge(ChargeId),
     Refund(RefundId),
+    Dispute(DisputeId),
 }
 
 /// The balance, by currency.
@@ -127,25 +131,49 @@ pub fn of_disputed(
 }
 
 impl BalanceTransaction {
-    /// The row of one movement of money of a charge, in its currency. `amount` is signed: what comes in is positive.
+    /// The row of one movement of a charge's money. `amount` is signed: what comes in is positive.
     pub fn new(
         cause: &Cause,
         id: BalanceTransactionId,
         kind: Movement,
-        charge: ChargeId,
-        refund: Option<RefundId>,
+        (charge, moved_by): (ChargeId, MovedBy),
         (amount, currency): (i64, Currency),
     ) -> Self {
+        let (refund_id, dispute_id) = match moved_by {
+            MovedBy::Charge(_) => (None, None),
+            MovedBy::Refund(refund) => (Some(refund), None),
+            MovedBy::Dispute(dispute) => (None, Some(dispute)),
+        };
         Self {
             account_id: cause.account,
             id,
             request_id: cause.request_id,
             kind,
             charge_id: charge,
-            refund_id: refund,
+            refund_id,
             amount,
             currency,
             created_at: cause.now,
+            dispute_id,
+        }
+    }
+
+    /// What moved the money.
+    pub fn moved_by(&self) -> MovedBy {
+        match (self.refund_id, self.dispute_id) {
+            (Some(refund), _) => MovedBy::Refund(refund),
+            (None, Some(dispute)) => MovedBy::Dispute(dispute),
+            (None, None) => MovedBy::Charge(self.charge_id),
+        }
+    }
+}
+
+impl fmt::Display for MovedBy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MovedBy::Charge(id) => id.fmt(out),
+            MovedBy::Refund(id) => id.fmt(out),
+            MovedBy::Dispute(id) => id.fmt(out),
         }
     }
 }
@@ -167,7 +195,6 @@ impl Movement {
 
 impl BalanceTransaction {
     pub fn object(&self) -> Value {
-        let source = self.refund_id.map_or(self.charge_id.to_string(), |refund| refund.to_string());
         json!({
             "id": self.id,
             "object": "balance_transaction",
@@ -182,7 +209,7 @@ impl BalanceTransaction {
             "fee_details": [],
             "net": self.amount,
             "reporting_category": self.kind,
-            "source": source,
+            "source": self.moved_by().to_string(),
             "status": "available",
             "type": self.kind.wire_type(),
         })

@@ -21,8 +21,7 @@ pub fn of_disputed(
     balance_transactions::table
         .filter(balance_transactions::account_id.eq(account))
         .filter(one_of!(balance_transactions::charge_id, charges))
-        .filter(balance_transactions::refund_id.is_null())
-        .filter(balance_transactions::kind.eq_any([Movement::Dispute, Movement::DisputeReversal]))
+        .filter(balance_transactions::dispute_id.is_not_null())
         .order(balance_transactions::id.asc())
         .select(BalanceTransaction::as_select())
         .load(connection)
@@ -45,8 +44,9 @@ pub fn list(
         None => query,
         Some(MovedBy::Charge(id)) => query
             .filter(balance_transactions::charge_id.eq(id))
-            .filter(balance_transactions::refund_id.is_null()),
+            .filter(balance_transactions::kind.eq(Movement::Charge)),
         Some(MovedBy::Refund(id)) => query.filter(balance_transactions::refund_id.eq(id)),
+        Some(MovedBy::Dispute(id)) => query.filter(balance_transactions::dispute_id.eq(id)),
     };
     query.load(connection)
 }

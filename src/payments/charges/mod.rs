@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::card_network::{self, Authorisation, Decline, simulation};
 use crate::error::Error;
-use crate::payments::balance::{BalanceTransaction, Movement};
+use crate::payments::balance::{BalanceTransaction, MovedBy, Movement};
 use crate::payments::customers::{self};
 use crate::payments::payment_methods::{self, CardSnapshot, PaymentMethod};
 use crate::payments::tokens::{self, Source};
@@ -476,7 +476,8 @@ impl Charge {
     /// The row of the ledger of a capture: money in.
     fn movement(&self, cause: &Cause, amount: Amount) -> BalanceTransaction {
         let price = (amount.minor(), self.currency);
-        BalanceTransaction::new(cause, cause.new_id(), Movement::Charge, self.id, None, price)
+        let of = (self.id, MovedBy::Charge(self.id));
+        BalanceTransaction::new(cause, cause.new_id(), Movement::Charge, of, price)
     }
 
     /// This authorised charge with its hold let go.

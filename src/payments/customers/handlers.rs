@@ -8,10 +8,9 @@ use crate::error::Error;
 use crate::http::{Db, Payload, Policy, Route, Tx};
 use crate::idempotency::Answer;
 use crate::payments::customers;
-use crate::payments::payment_methods::{self};
 use crate::payments::tokens::Source;
-use crate::types::ids::{PaymentMethodId, kinds};
-use crate::wire::{FromParameter, List, Nothing, Parameter, Parameters, Params, Update};
+use crate::types::ids::kinds;
+use crate::wire::{List, Nothing, Parameters, Params, Update};
 
 const PATH: &str = "/v1/customers";
 
@@ -69,24 +68,12 @@ fn details(params: &mut Params, source: Option<Source>) -> Result<Details, Error
         default_payment_method: match params.nested("invoice_settings")? {
             None => Update::Keep,
             Some(mut settings) => {
-                let default = settings.update("default_payment_method")?.map(|MethodId(id)| id);
+                let default = settings.update("default_payment_method")?;
                 settings.finish()?;
                 default
             }
         },
     })
-}
-
-/// The id of a payment method, by either of its names.
-struct MethodId(PaymentMethodId);
-
-impl FromParameter for MethodId {
-    fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
-        let text = parameter.value.as_str().ok_or_else(|| parameter.wrong("string"))?;
-        payment_methods::parse_id(text)
-            .map(Self)
-            .ok_or_else(|| Error::no_such::<kinds::PaymentMethod>(text, &parameter.name))
-    }
 }
 
 impl Parameters for Filter {

@@ -37,7 +37,11 @@ pub fn attach(
     let customer = active(connection, cause, customer, "customer")?;
     let method = match payment_methods::test_method(named) {
         Some(card) => payment_methods::create_from_card(connection, cause, NewCard::Named(card))?,
-        None => payment_methods::retrieve(connection, cause, named)?,
+        None => {
+            let method = payment_methods::retrieve(connection, cause, named)?;
+            payment_methods::check_usable(connection, cause, &method)?;
+            method
+        }
     };
     payment_methods::attach_to(connection, cause, method, customer.id)
 }

@@ -62,7 +62,7 @@ pub struct Details {
     /// A payment method to keep.
     pub payment_method: Option<Named>,
     /// One that is kept, or is to be kept, as the default of `invoice_settings`.
-    pub default_payment_method: Update<PaymentMethodId>,
+    pub default_payment_method: Update<Named>,
 }
 
 /// Which customers a list holds.
@@ -99,13 +99,17 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, details: Details) ->
         None => None,
     };
     let method = match cards.payment_method {
-        Some(named) => Some(payment_methods::named(connection, cause, named, "payment_method")?),
+        Some(named) => Some(payment_methods::unused(connection, cause, named, "payment_method")?),
         None => None,
     };
     customer.default_source_id = source.as_ref().map(|card| card.id);
     if let Update::Set(default) = cards.default_payment_method {
-        let kept = method.as_ref().is_some_and(|method| method.id == default);
-        customer.default_payment_method_id = Some(kept.then_some(default).ok_or_else(|| not_kept(default))?);
+        // A test method that is named twice is one method.
+        let method = method.as_ref().filter(|_| Some(default) == cards.payment_method);
+        let method = method.ok_or_else(|| {
+            Error::no_such::<kinds::PaymentMethod>(&default.to_string(), DEFAULT_PAYMENT_METHOD)
+        })?;
+        customer.default_payment_method_id = Some(method.id);
     }
     // The cards point at their customer and the customer at its defaults: the customer comes in between.
     queries::insert(connection, cause, &customer)?;
@@ -144,11 +148,19 @@ pub fn update(
         customer.default_source_id =
             Some(payment_methods::attach_to(connection, cause, card, customer.id)?.id);
     }
-    if let Update::Set(default) = cards.default_payment_method {
-        payment_methods::owned_by(connection, cause, customer.id, default, DEFAULT_PAYMENT_METHOD)?;
-    }
-    customer.default_payment_method_id =
-        cards.default_payment_method.applied_to(customer.default_payment_method_id);
+    let default = match cards.default_payment_method {
+        Update::Keep => Update::Keep,
+        Update::Unset => Update::Unset,
+        Update::Set(Named::Existing(id)) => {
+            payment_methods::owned_by(connection, cause, customer.id, id, DEFAULT_PAYMENT_METHOD)?;
+            Update::Set(id)
+        }
+        Update::Set(test @ Named::Test(_)) => {
+            let (named, param) = (test.to_string(), DEFAULT_PAYMENT_METHOD);
+            return Err(Error::no_such::<kinds::PaymentMethod>(&named, param));
+        }
+    };
+    customer.default_payment_method_id = default.applied_to(customer.default_payment_method_id);
     queries::update(connection, cause, &previous, &customer, Some("customer.updated"))?;
     Ok(customer)
 }
@@ -216,15 +228,11 @@ struct Cards {
     source: Option<Source>,
     default_source: Option<CardId>,
     payment_method: Option<Named>,
-    default_payment_method: Update<PaymentMethodId>,
+    default_payment_method: Update<Named>,
 }
 
 /// The parameter that names the default of `invoice_settings`.
 const DEFAULT_PAYMENT_METHOD: &str = "invoice_settings[default_payment_method]";
-
-fn not_kept(method: PaymentMethodId) -> Error {
-    Error::no_such::<kinds::PaymentMethod>(&method.to_string(), DEFAULT_PAYMENT_METHOD)
-}
 
 impl Customer {
     /// This customer with `details` applied, but for its cards.

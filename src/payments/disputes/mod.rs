@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::card_network::{DisputeNotice, DisputeReason, Verdict, VerdictNotice, simulation};
 use crate::error::Error;
-use crate::payments::balance::{self, BalanceTransaction, Movement};
+use crate::payments::balance::{self, BalanceTransaction, MovedBy, Movement};
 use crate::payments::charges::{self, Charge};
 use crate::schema::disputes;
 use crate::types::ids::{AccountId, ChargeId, DisputeId, PaymentIntentId, RequestId, kinds};
@@ -282,13 +282,15 @@ impl Dispute {
     /// The row of the ledger of its beginning: money taken.
     fn withdrawal(&self, cause: &Cause) -> BalanceTransaction {
         let price = (-self.amount, self.currency);
-        BalanceTransaction::new(cause, cause.new_id(), Movement::Dispute, self.charge_id, None, price)
+        let of = (self.charge_id, MovedBy::Dispute(self.id));
+        BalanceTransaction::new(cause, cause.new_id(), Movement::Dispute, of, price)
     }
 
     /// The row of a dispute that was won: money given back.
     fn reinstatement(&self, cause: &Cause) -> BalanceTransaction {
         let price = (self.amount, self.currency);
-        BalanceTransaction::new(cause, cause.new_id(), Movement::DisputeReversal, self.charge_id, None, price)
+        let of = (self.charge_id, MovedBy::Dispute(self.id));
+        BalanceTransaction::new(cause, cause.new_id(), Movement::DisputeReversal, of, price)
     }
 
     /// What the network says when it closes this dispute.

@@ -72,7 +72,7 @@ pub fn change(
         }
         Update::Unset => None,
         Update::Set(Method::Named(named)) => {
-            Some(payment_methods::named(connection, cause, named, "payment_method")?)
+            Some(payment_methods::unused(connection, cause, named, "payment_method")?)
         }
         Update::Set(Method::New(create)) => Some(tokens::create_method(connection, cause, *create)?),
     };
@@ -107,13 +107,13 @@ impl PaymentIntent {
     ) -> Result<PaymentMethod, Error> {
         let method = payment_methods::find(connection, cause, id)?
             .ok_or_else(|| Error::Internal(format!("{id} of {} is gone", self.id)))?;
+        payment_methods::check_usable(connection, cause, &method)?;
         self.check_method(&method)?;
         Ok(method)
     }
 
-    /// That this payment method may be used for this intent.
+    /// Checks that this payment method is nobody's, or of the customer of this intent.
     fn check_method(&self, method: &PaymentMethod) -> Result<(), Error> {
-        method.check_not_given_up()?;
         match (method.customer_id, self.customer_id) {
             (None, _) => Ok(()),
             (Some(owner), Some(customer)) if owner == customer => Ok(()),

@@ -143,9 +143,8 @@ impl Parameters for CreateIntent {
             amount,
             currency,
             confirmation_method: confirmation_method.unwrap_or_else(|| "automatic".to_owned()),
-            // Without a word on methods Stripe enables the automatic ones.
-            automatic_payment_methods: automatic
-                .or_else(|| (!named_types).then(|| json!({ "allow_redirects": "always", "enabled": true }))),
+            // Empty: the caller says nothing of methods, and Stripe then enables the automatic ones.
+            automatic_payment_methods: automatic.or_else(|| (!named_types).then(|| json!({}))),
             details: Details::read(params)?,
             confirm,
         })

@@ -14,7 +14,7 @@ use chrono::{DateTime, Duration, Utc};
 use diesel::QueryResult;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::error::Error;
@@ -142,6 +142,7 @@ pub fn create(
                 message: WITHOUT_METHOD.to_owned(),
                 payment_intent: None,
             })?;
+            intent.check_return_url(&confirmation)?;
             let attempt = attempt(cause, intent, method, confirmation)?;
             let events = [vec![created], attempt.events()].concat();
             queries::insert(connection, cause, &attempt.intent, attempt.money(), events)?;
@@ -208,6 +209,7 @@ pub fn confirm(
     let stored = lock(connection, cause, id)?;
     stored.check(Verb::Confirm)?;
     stored.check_believed(&confirmation)?;
+    stored.check_return_url(&confirmation)?;
     if let Some(customer) = stored.customer_id {
         // It may have been deleted since the intent was made.
         customers::active(connection, cause, customer, "customer")?;
@@ -389,6 +391,30 @@ fn blank(cause: &Cause, create: &CreateIntent) -> Result<PaymentIntent, Error> {
 }
 
 impl PaymentIntent {
+    /// Automatic payment methods as they are shown: the default, where the caller said nothing of them.
+    fn automatic_payment_methods(&self) -> Option<Value> {
+        let said = self.automatic_payment_methods.as_ref()?;
+        let is_default = said.as_object().is_some_and(Map::is_empty);
+        Some(if is_default { json!({ "allow_redirects": "always", "enabled": true }) } else { said.clone() })
+    }
+
+    /// Checks that a payer who may be redirected can come back. A caller who said nothing of automatic payment methods
+    /// is not asked for it, since only cards are taken here.
+    fn check_return_url(&self, confirmation: &Confirmation) -> Result<(), Error> {
+        let said = self.automatic_payment_methods.as_ref();
+        let may_redirect =
+            said.is_some_and(|said| said["enabled"] == true && said["allow_redirects"] == "always");
+        if may_redirect && confirmation.return_url.is_none() {
+            return Err(Error::invalid(
+                "return_url",
+                "This PaymentIntent has automatic payment methods, and some of them may redirect your customer, so you \
+                 must provide a `return_url`. If you do not want any that redirect, create the PaymentIntent with \
+                 `automatic_payment_methods[allow_redirects]=never`.",
+            ));
+        }
+        Ok(())
+    }
+
     /// Whether a confirmation moves the money, or only holds it.
     pub fn captures_at_once(&self) -> bool {
         self.capture_method != "manual"
@@ -475,7 +501,7 @@ impl PaymentIntent {
             "amount_received": self.amount_received,
             "application": null,
             "application_fee_amount": null,
-            "automatic_payment_methods": self.automatic_payment_methods,
+            "automatic_payment_methods": self.automatic_payment_methods(),
             "canceled_at": self.canceled_at.map(|time| time.timestamp()),
             "cancellation_reason": self.cancellation_reason,
             "capture_method": self.capture_method,

@@ -9,6 +9,8 @@ pub mod handlers;
 mod new_card;
 mod queries;
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use diesel::QueryResult;
 use diesel::pg::{Pg, PgConnection};
@@ -48,9 +50,19 @@ pub struct PaymentMethod {
 }
 
 /// How a request names the payment method it means: `pm_…`, or the test method `pm_card_visa`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     Existing(PaymentMethodId),
     Test(&'static TestCard),
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Named::Existing(id) => id.fmt(out),
+            Named::Test(card) => write!(out, "pm_card_{}", card.name),
+        }
+    }
 }
 
 /// What a payment method is asked to be.
@@ -229,11 +241,11 @@ pub fn create_from_card(
     Ok(method)
 }
 
-/// The payment method that a request means; a test method is made anew.
+/// The payment method that a request names, if it may still be used; a test method is made anew.
 ///
 /// # Errors
-/// [`Error::ReferenceNotFound`], for `param`.
-pub fn named(
+/// [`Error::ReferenceNotFound`], for `param`; a method that was detached, or that has paid without an owner.
+pub fn unused(
     connection: &mut PgConnection,
     cause: &Cause,
     named: Named,
@@ -241,8 +253,40 @@ pub fn named(
 ) -> Result<PaymentMethod, Error> {
     match named {
         Named::Test(card) => create_from_card(connection, cause, NewCard::Named(card)),
-        Named::Existing(id) => ids::in_parameter(id, param, |id| find(connection, cause, id)),
+        Named::Existing(id) => {
+            let method = ids::in_parameter(id, param, |id| find(connection, cause, id))?;
+            check_usable(connection, cause, &method)?;
+            Ok(method)
+        }
     }
+}
+
+/// Checks that a payment method may pay: it pays any number of times for its owner, and once without one.
+///
+/// # Errors
+/// `payment_method_unexpected_state`: a customer gave it up, or it has paid without an owner.
+pub fn check_usable(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    method: &PaymentMethod,
+) -> Result<(), Error> {
+    method.check_not_given_up()?;
+    if method.customer_id.is_some() || method.request_id == cause.request_id {
+        return Ok(());
+    }
+    // Ends the race of two payments with one method: the second waits here, and then finds what the first one paid.
+    queries::lock(connection, cause.account, method.id)?;
+    if queries::has_paid(connection, cause.account, method.id)? {
+        return Err(Error::not_allowed(
+            "payment_method_unexpected_state",
+            format!(
+                "The payment method {} was used before without being attached to a customer. It may not be used again. To \
+                 use a payment method several times, attach it to a customer first.",
+                method.id
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// A payment method by its id.

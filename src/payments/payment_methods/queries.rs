@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::PaymentMethod;
 use crate::db::{NewestOfEach, Part, Together, page_of, rows, update_row};
 use crate::events;
-use crate::schema::payment_methods;
+use crate::schema::{charges, payment_methods};
 use crate::types::ids::{AccountId, CustomerId, PaymentMethodId};
 use crate::types::{Cause, PageRequest};
 
@@ -52,6 +52,15 @@ pub fn newest_of_customers(
 ) -> QueryResult<Vec<PaymentMethod>> {
     let (columns, table, owner) = (PaymentMethod::as_select(), "payment_methods", "customer_id");
     NewestOfEach { columns, table, owner, account, owners: customers, limit }.load(connection)
+}
+
+/// Whether money was held or moved with this payment method. Charges stand above this room, so their table is read here.
+pub fn has_paid(connection: &mut PgConnection, account: AccountId, id: PaymentMethodId) -> QueryResult<bool> {
+    let paid = charges::table
+        .filter(charges::account_id.eq(account))
+        .filter(charges::payment_method_id.eq(id))
+        .filter(charges::status.ne("failed"));
+    diesel::select(diesel::dsl::exists(paid)).get_result(connection)
 }
 
 pub fn list(

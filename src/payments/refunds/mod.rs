@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::card_network::{self, simulation};
 use crate::error::Error;
-use crate::payments::balance::{BalanceTransaction, Movement};
+use crate::payments::balance::{BalanceTransaction, MovedBy, Movement};
 use crate::payments::charges::{self, Charge};
 use crate::payments::disputes;
 use crate::payments::payment_intents::{self};
@@ -42,7 +42,8 @@ pub struct Refund {
     pub currency: Currency,
     pub customer_id: Option<CustomerId>,
     pub payment_method_id: PaymentMethodId,
-    pub balance_transaction_id: BalanceTransactionId,
+    /// None if it only let a hold go.
+    pub balance_transaction_id: Option<BalanceTransactionId>,
     /// The row that brought the money back, if it failed.
     pub failure_balance_transaction_id: Option<BalanceTransactionId>,
     pub reason: Option<String>,
@@ -83,10 +84,10 @@ pub struct Filter {
     pub payment_intent: Option<PaymentIntentId>,
 }
 
-/// Moves money back.
+/// Moves money back, or lets a hold go.
 ///
 /// # Errors
-/// No such charge; a charge that failed, was not captured or has nothing left; more than what is left.
+/// No such charge; a charge that failed or has nothing left; more than what is left; a part of a hold.
 pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund) -> Result<Refund, Error> {
     let (charge, param) = match create.of {
         Refunded::Charge(charge) => (charge, "charge"),
@@ -94,16 +95,22 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
             (payment_intents::charge_to_refund(connection, cause, intent)?, "payment_intent")
         }
     };
-    // Ends the race of two refunds: the second waits here, and then sees what the first one took.
+    // Ends the race of two refunds, and of a refund with a capture: the second waits here, and then sees what the first
+    // one took or moved.
     let charge = charges::locked(connection, cause, charge, "charge")?;
-    let amount = amount_to_refund(&charge, create.amount, param)?;
+    let is_hold = charge.status == charges::Status::Authorised;
+    let amount = match is_hold {
+        true => amount_to_release(&charge, create.amount, param)?,
+        false => amount_to_refund(&charge, create.amount, param)?,
+    };
     if charge.disputed && disputes::has_taken(connection, &charge)? {
         return Err(Error::not_allowed(
             "charge_disputed",
             format!("Charge {} is disputed, so its money is not here to be refunded.", charge.id),
         ));
     }
-    let at_once = card_network::by_name(&charge.card.test_card).is_none_or(card_network::refunds_at_once);
+    let card = card_network::by_name(&charge.card.test_card);
+    let at_once = is_hold || card.is_none_or(card_network::refunds_at_once);
     let refund = Refund {
         account_id: cause.account,
         id: cause.new_id(),
@@ -115,15 +122,17 @@ pub fn create(connection: &mut PgConnection, cause: &Cause, create: CreateRefund
         currency: charge.currency,
         customer_id: charge.customer_id,
         payment_method_id: charge.payment_method_id,
-        balance_transaction_id: cause.new_id(),
+        balance_transaction_id: (!is_hold).then(|| cause.new_id()),
         failure_balance_transaction_id: None,
         reason: create.reason,
         metadata: create.metadata,
         created_at: cause.now,
     };
-    let charge = charge.refunded(amount);
-    queries::insert(connection, cause, &refund, &refund.movement(cause), &charge)?;
-    simulation::announce_refund(connection, cause, &charge.card.test_card, refund.id)?;
+    let charge = if is_hold { charge.released() } else { charge.refunded(amount) };
+    queries::insert(connection, cause, &refund, refund.movement(cause).as_ref(), &charge)?;
+    if !is_hold {
+        simulation::announce_refund(connection, cause, &charge.card.test_card, refund.id)?;
+    }
     Ok(refund)
 }
 
@@ -172,7 +181,8 @@ pub fn settle(connection: &mut PgConnection, cause: &Cause, id: RefundId) -> Res
 /// No such refund.
 pub fn fail(connection: &mut PgConnection, cause: &Cause, id: RefundId) -> Result<Refund, Error> {
     let (refund, charge) = lock_with_charge(connection, cause, id)?;
-    if refund.status == Status::Failed {
+    // A refund that only let a hold go has moved nothing that could come back.
+    if refund.status == Status::Failed || refund.balance_transaction_id.is_none() {
         return Ok(refund);
     }
     let movement = refund.reversal(cause);
@@ -246,17 +256,34 @@ fn lock_with_charge(
     Ok((refund, charge))
 }
 
-/// `param` is what the charge was named by.
+/// The whole of a hold, which is the only part of it that can be let go. `param` is what the charge was named by.
+fn amount_to_release(charge: &Charge, asked: Option<i64>, param: &'static str) -> Result<Amount, Error> {
+    let not_now = |message: String| Error::NotAllowedNow { code: None, message, param: Some(param) };
+    if let Some(intent) = charge.payment_intent_id {
+        return Err(not_now(format!(
+            "Charge {} has not been captured, so there is nothing to refund. To release its hold, cancel its payment \
+             intent: POST /v1/payment_intents/{intent}/cancel.",
+            charge.id
+        )));
+    }
+    let asked = asked.map(|minor| params::part(minor, charge.currency, "amount")).transpose()?;
+    if asked.is_some_and(|asked| asked != charge.amount) {
+        return Err(not_now(format!(
+            "Charge {} has not been captured, so only the whole of its hold, {}, can be released. To keep a part of it, \
+             capture that part: the rest is then released.",
+            charge.id,
+            money::shown(charge.amount.minor(), charge.currency)
+        )));
+    }
+    Ok(charge.amount)
+}
+
+/// What to refund of a captured charge. `param` is what the charge was named by.
 fn amount_to_refund(charge: &Charge, asked: Option<i64>, param: &'static str) -> Result<Amount, Error> {
-    let obstacle = match charge.status {
-        charges::Status::Captured => None,
-        charges::Status::Authorised | charges::Status::Released => Some("has not been captured"),
-        charges::Status::Failed => Some("failed"),
-    };
-    if let Some(obstacle) = obstacle {
+    if charge.status == charges::Status::Failed {
         return Err(Error::NotAllowedNow {
             code: None,
-            message: format!("Charge {} {obstacle}, so there is nothing to refund.", charge.id),
+            message: format!("Charge {} failed, so there is nothing to refund.", charge.id),
             param: Some(param),
         });
     }
@@ -283,18 +310,17 @@ fn amount_to_refund(charge: &Charge, asked: Option<i64>, param: &'static str) ->
 }
 
 impl Refund {
-    /// The row of the ledger: money out.
-    fn movement(&self, cause: &Cause) -> BalanceTransaction {
-        let price = (-self.amount.minor(), self.currency);
-        let id = self.balance_transaction_id;
-        BalanceTransaction::new(cause, id, Movement::Refund, self.charge_id, Some(self.id), price)
+    /// The row of the ledger: money out. A hold that was let go has none.
+    fn movement(&self, cause: &Cause) -> Option<BalanceTransaction> {
+        let id = self.balance_transaction_id?;
+        let (of, price) = ((self.charge_id, MovedBy::Refund(self.id)), (-self.amount.minor(), self.currency));
+        Some(BalanceTransaction::new(cause, id, Movement::Refund, of, price))
     }
 
     /// The row of a refund that failed after it had seemed to succeed: the money is here again.
     fn reversal(&self, cause: &Cause) -> BalanceTransaction {
-        let price = (self.amount.minor(), self.currency);
-        let id = cause.new_id();
-        BalanceTransaction::new(cause, id, Movement::RefundFailure, self.charge_id, Some(self.id), price)
+        let (of, price) = ((self.charge_id, MovedBy::Refund(self.id)), (self.amount.minor(), self.currency));
+        BalanceTransaction::new(cause, cause.new_id(), Movement::RefundFailure, of, price)
     }
 
     pub fn object(&self) -> Value {

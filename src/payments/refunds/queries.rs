@@ -15,21 +15,23 @@ use crate::types::{Cause, PageRequest};
 
 rows!(refunds: Refund, RefundId => find, lock, find_all);
 
-/// Inserts a refund with its row of the ledger and its events, and takes it off the charge.
+/// Inserts a refund with its events and, if it moves money, its row of the ledger; and changes the charge.
 pub fn insert(
     connection: &mut PgConnection,
     cause: &Cause,
     refund: &Refund,
-    movement: &BalanceTransaction,
+    movement: Option<&BalanceTransaction>,
     charge: &Charge,
 ) -> QueryResult<()> {
-    let insert = diesel::insert_into(refunds::table).values(refund);
+    let insert = Part::new("refund", diesel::insert_into(refunds::table).values(refund));
     let (refund_object, charge_object) = (refund.object(), charge.object());
-    let events =
-        events::of(cause, &[("refund.created", &refund_object), ("charge.refunded", &charge_object)]);
-    let (ledger, charge) = (balance::statements::insert(movement), charges::statements::update(charge));
-    let parts = (Part::new("refund", insert), ledger, charge);
-    Together::new(parts, events).execute(connection).map(drop)
+    let happened = [("refund.created", &refund_object), ("charge.refunded", &charge_object)];
+    let (events, charge) = (events::of(cause, &happened), charges::statements::update(charge));
+    let Some(movement) = movement else {
+        return Together::new((insert, charge), events).execute(connection).map(drop);
+    };
+    let ledger = balance::statements::insert(movement);
+    Together::new((insert, ledger, charge), events).execute(connection).map(drop)
 }
 
 /// Stores a changed refund, with its event. `previous` is the refund before the change.

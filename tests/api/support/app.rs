@@ -13,7 +13,7 @@ use oncepay::app::{self, Service};
 use oncepay::card_network::simulation;
 use oncepay::db::{Database, Options};
 use oncepay::error::Error;
-use oncepay::http::{Metrics, Payload, Policy, Route, Shared, State, Tx};
+use oncepay::http::{Hosts, Metrics, Payload, Policy, Route, Shared, State, Tx};
 use oncepay::idempotency::Answer;
 use oncepay::idempotency::Engine;
 use oncepay::idempotency::faults::Faults;
@@ -47,6 +47,7 @@ pub struct Builder {
     pub secrets: Vec<String>,
     pub statement_cache: bool,
     pub routes: fn() -> Vec<Route>,
+    pub hosts: Hosts,
     pub faults: Faults,
     pub webhooks: webhooks::Settings,
     pub network: simulation::Settings,
@@ -63,6 +64,7 @@ impl Default for Builder {
             secrets: vec![SECRET_KEY.to_owned()],
             statement_cache: true,
             routes: app::routes,
+            hosts: Hosts::Any,
             faults: Faults::default(),
             webhooks: webhooks::Settings { schedule: Schedule::Fast, allow_private: true },
             network: simulation::Settings {
@@ -99,6 +101,7 @@ impl TestApp {
             key_lifetime: Duration::from_secs(24 * 3600),
             key_is_required: builder.key_is_required,
             directory: &app::DIRECTORY,
+            hosts: builder.hosts,
             committed: Arc::default(),
             clock: Clock::default(),
             metrics: Metrics::default(),

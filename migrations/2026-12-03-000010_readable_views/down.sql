@@ -1,0 +1,1 @@
+DROP SCHEMA readable CASCADE;
