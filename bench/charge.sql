@@ -45,9 +45,9 @@ WITH "charge" AS (INSERT INTO "charges" ("account_id", "id", "request_id", "stat
     NULL, NULL, (:first || :last)::uuid, (:first || :last)::uuid, NULL, :no, :card, NULL, :metadata, NULL, NULL, NULL,
     NULL, NULL, :now)),
     "ledger" AS (INSERT INTO "balance_transactions" ("account_id", "id", "request_id", "kind", "charge_id",
-    "refund_id", "amount", "currency", "created_at")
+    "refund_id", "amount", "currency", "created_at", "dispute_id")
     VALUES (:account, (:first || :last)::uuid, (:first || :last)::uuid, :kind, (:first || :last)::uuid, NULL, :amount,
-    :currency, :now))
+    :currency, :now, NULL))
     , written AS (INSERT INTO events (account_id, request_id, idempotency_key, created_at, id, type, payload)
     SELECT :account::uuid, (:first || :last)::uuid, (:first || :last), :now::timestamptz, happened.*
     FROM unnest(('{' || :first || :last || '}')::uuid[], :event_types::text[], :event_payloads::json[])

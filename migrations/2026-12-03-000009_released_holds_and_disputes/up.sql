@@ -13,7 +13,8 @@ ALTER TABLE balance_transactions DROP CONSTRAINT balance_transactions_source;
 ALTER TABLE balance_transactions ADD CONSTRAINT balance_transactions_source CHECK (
     (kind IN ('refund', 'refund_failure')) = (refund_id IS NOT NULL)
     AND (kind IN ('dispute', 'dispute_reversal')) = (dispute_id IS NOT NULL));
-CREATE INDEX balance_transactions_dispute ON balance_transactions (account_id, dispute_id, id) WHERE dispute_id IS NOT NULL;
+CREATE INDEX balance_transactions_dispute ON balance_transactions (dispute_id, account_id, id) WHERE dispute_id IS NOT NULL;
 
 -- A payment method that no customer owns pays once. Whether it has is asked here.
-CREATE INDEX charges_payment_method ON charges (account_id, payment_method_id, id);
+-- The index leads with the method: one that led with the account could be taken for a look-up of a charge by its id.
+CREATE INDEX charges_payment_method ON charges (payment_method_id, account_id);

@@ -180,11 +180,15 @@ async fn take(network: &Network) -> Result<Vec<Due>, Error> {
     // An attempt is counted before it is made, so the pause after the first is 2 s.
     let pause =
         format!("least(power(2, least(attempts + 1, 20)), {LONGEST_PAUSE_SECONDS}) * interval '1 second'");
+    // What is due later than the schedule allows was put off by a clock that has been set back since, and is due now.
+    let latest =
+        format!("least(power(2, least(attempts, 20)) + 1, {LONGEST_PAUSE_SECONDS}) * interval '1 second'");
     let order = if network.settings.delivery == DeliveryMode::Disorder { "DESC" } else { "ASC" };
     let statement = format!(
         "UPDATE network_notifications n SET attempts = attempts + 1, due_at = $1 + {pause} FROM ( \
              SELECT account_id, id FROM network_notifications \
-             WHERE delivered_at IS NULL AND due_at <= $2 AND attempts < $3 \
+             WHERE delivered_at IS NULL AND attempts < $3 \
+               AND (due_at <= $2 OR due_at > $2 + {latest}) \
              ORDER BY due_at {order}, id {order} LIMIT $4 FOR UPDATE SKIP LOCKED) AS due \
          WHERE (n.account_id, n.id) = (due.account_id, due.id) RETURNING n.account_id, n.id, n.body"
     );

@@ -51,7 +51,11 @@ fn text(settings: &Settings, address: SocketAddr, demo_key: Option<&DemoKey>, sh
         }
         _ => "",
     };
-    let user = shown.unwrap_or("KEY");
+    let user = match (shown, demo_key) {
+        (Some(key), _) => key.to_owned(),
+        (None, Some(DemoKey::Random(_))) => format!("\"$(cat {})\"", file.display()),
+        (None, _) => "\"$DEMO_API_KEY\"".to_owned(),
+    };
     format!(
         "{listens}{key}{why}\nTry this, twice:\n\n  curl http://{}/v1/charges -u {user}: \
          -H 'Idempotency-Key: order-1001' \\\n    -d amount=2000 -d currency=usd -d source=tok_visa\n\n",

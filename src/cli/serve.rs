@@ -17,7 +17,7 @@ use crate::idempotency::Engine;
 use crate::idempotency::faults::Faults;
 use crate::secrets::Secrets;
 use crate::types::Clock;
-use crate::webhooks::delivery::Schedule;
+use crate::webhooks::schedule::Schedule;
 use crate::{notifications, webhooks};
 
 /// Serves until SIGINT or SIGTERM.

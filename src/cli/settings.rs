@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::logs::Format;
 use crate::card_network::simulation::DeliveryMode;
-use crate::webhooks::delivery::Schedule;
+use crate::webhooks::schedule::Schedule;
 
 /// A payments service in which an answer is remembered exactly when its effect is committed.
 #[derive(Parser)]

@@ -1,4 +1,5 @@
-//! What PostgreSQL and libpq say when a connection is of no use any more.
+//! What PostgreSQL and libpq say when a connection is of no use any more, and when there is no room. diesel passes on no
+//! SQLSTATE of these errors, so they are known by their English text.
 
 /// Whether an error says that the connection is gone, or of no use any more.
 pub fn is_lost(error: &diesel::result::Error) -> bool {
@@ -30,4 +31,25 @@ pub fn is_lost(error: &diesel::result::Error) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a message says that something is full: a disk, memory, a limit, the table of locks or of connections. These are
+/// PostgreSQL's errors of class 53, and 58030 (docs: PostgreSQL, appendix A).
+pub fn has_no_room(message: &str) -> bool {
+    let full = [
+        "No space left on device",
+        "Disk quota exceeded",
+        "Input/output error",
+        "could not extend file",
+        "could not write to file",
+        "could not write block",
+        "out of memory",
+        "out of shared memory",
+        "too many clients",
+        "too many connections",
+        "remaining connection slots are reserved",
+        "exceeds temp_file_limit",
+        "Too many open files",
+    ];
+    full.iter().any(|words| message.contains(words))
 }

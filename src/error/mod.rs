@@ -154,6 +154,12 @@ pub enum Error {
  key if it had one: an earlier attempt may have done it."
     )]
     Unavailable(String),
+    /// The database has no room left: a full disk, no memory, no free connection. This attempt did nothing.
+    #[error(
+        "The service has no room for this request just now, and this attempt did nothing. Send the request again, with the \
+         same key if it had one."
+    )]
+    NoRoom(String),
     /// The connection broke around COMMIT.
     #[error("{}", if *.keyed {
         "The outcome of this request is not known. Send it again with the same Idempotency-Key: it is done once."
@@ -295,7 +301,7 @@ impl Error {
                 (400, InvalidRequestError, Some("payment_intent_unexpected_state"), FixRequest)
             }
             Error::LockTimeout => (409, InvalidRequestError, Some("lock_timeout"), SameKey),
-            Error::Unavailable(_) => (503, ApiError, None, SameKey),
+            Error::Unavailable(_) | Error::NoRoom(_) => (503, ApiError, None, SameKey),
             Error::OutcomeUnknown { keyed: true, .. } => (503, ApiError, None, SameKey),
             Error::OutcomeUnknown { keyed: false, .. } => (503, ApiError, None, FixRequest),
             Error::Internal(_) => (500, ApiError, None, SameKey),
@@ -332,9 +338,10 @@ impl Error {
     /// What only the log may say.
     pub fn internals(&self) -> Option<&str> {
         match self {
-            Error::Internal(detail) | Error::Unavailable(detail) | Error::OutcomeUnknown { detail, .. } => {
-                Some(detail)
-            }
+            Error::Internal(detail)
+            | Error::Unavailable(detail)
+            | Error::NoRoom(detail)
+            | Error::OutcomeUnknown { detail, .. } => Some(detail),
             _ => None,
         }
     }
@@ -413,6 +420,9 @@ impl From<diesel::result::Error> for Error {
             DatabaseError(Unknown, info) if info.message().contains("due to statement timeout") => {
                 Error::Unavailable(error.to_string())
             }
+            DatabaseError(Unknown, info) if lost::has_no_room(info.message()) => {
+                Error::NoRoom(error.to_string())
+            }
             _ => Error::Internal(error.to_string()),
         }
     }
@@ -463,6 +473,7 @@ mod tests {
             Error::UnexpectedState { message: text(), payment_intent: None },
             Error::LockTimeout,
             Error::Unavailable(text()),
+            Error::NoRoom(text()),
             Error::OutcomeUnknown { keyed: true, detail: text() },
             Error::OutcomeUnknown { keyed: false, detail: text() },
             Error::Internal(text()),
@@ -500,6 +511,7 @@ mod tests {
                 | Error::UnexpectedState { .. }
                 | Error::LockTimeout
                 | Error::Unavailable(_)
+                | Error::NoRoom(_)
                 | Error::OutcomeUnknown { .. }
                 | Error::Internal(_) => {}
             }

@@ -44,8 +44,16 @@ impl ResponseError for Error {
             Error::MethodNotAllowed { allow, .. } => {
                 answer.insert_header((header::ALLOW, allow.as_str()));
             }
+            // An SDK that retries opens another connection for it, and this one would be left open.
             Error::KeyInUse(_) => {
                 answer.insert_header((header::RETRY_AFTER, "1"));
+                answer.force_close();
+            }
+            Error::Unavailable(_) | Error::OutcomeUnknown { keyed: true, .. } => {
+                answer.insert_header((header::RETRY_AFTER, "1"));
+            }
+            Error::NoRoom(_) => {
+                answer.insert_header((header::RETRY_AFTER, "5"));
             }
             // What is still to come of the body is not wanted, so the connection cannot be used again.
             Error::BodyTooLarge { .. } | Error::BodyTooSlow { .. } => {

@@ -1,12 +1,14 @@
 //! One line a request, and the middleware around every answer that writes it.
 //!
-//! A line has the route's pattern and never its path, query, headers or body: so no key, secret or card number can
-//! stand in it.
+//! A line has the route's pattern and never its path, query, headers or body, so no API key, secret or card number can stand
+//! in it. Of an idempotency key it has the beginning, and of an answer the id of its object: a duplicate and its original
+//! can be found by them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use actix_web::HttpMessage;
 use actix_web::body::BoxBody;
@@ -21,7 +23,7 @@ use super::State;
 use super::metrics::known_method;
 use crate::db::panicked;
 use crate::error::Error;
-use crate::idempotency::{Outcome, key};
+use crate::idempotency::{Answer, Key, Outcome, key};
 use crate::types::Id;
 use crate::types::ids::{AccountId, RequestId};
 
@@ -35,6 +37,12 @@ struct Facts {
     account: Cell<Option<AccountId>>,
     outcome: Cell<Option<Outcome>>,
     committed: Cell<bool>,
+    /// The idempotency key, shortened.
+    key: RefCell<Option<String>>,
+    /// The request whose answer this one replayed.
+    original: Cell<Option<RequestId>>,
+    /// The id of the object that the answer shows.
+    object: RefCell<Option<String>>,
 }
 
 impl Trace {
@@ -46,6 +54,9 @@ impl Trace {
             account: Cell::new(None),
             outcome: Cell::new(None),
             committed: Cell::new(false),
+            key: RefCell::new(None),
+            original: Cell::new(None),
+            object: RefCell::new(None),
         }))
     }
 
@@ -71,6 +82,17 @@ impl Trace {
         self.0.committed.set(true);
     }
 
+    /// Notes the idempotency key of the request.
+    pub fn key(&self, key: &Key) {
+        self.0.key.replace(Some(key.shortened()));
+    }
+
+    /// Notes what a committed answer shows, so that a duplicate can be found from the log.
+    pub fn answered(&self, answer: &Answer) {
+        self.0.original.set(answer.original);
+        self.0.object.replace(answer.object_id());
+    }
+
     pub fn has_committed(&self) -> bool {
         self.0.committed.get()
     }
@@ -94,6 +116,8 @@ impl Drop for Line {
         let latency = self.begun.elapsed();
         let account = facts.account.get().map(|account| account.to_string());
         let outcome = facts.outcome.get();
+        let original = facts.original.get().map(|original| original.to_string());
+        let (key, object) = (facts.key.borrow(), facts.object.borrow());
         self.state.metrics.request(&self.method, &self.route, self.status, latency);
         log::info!(
             target: "oncepay::request",
@@ -104,6 +128,9 @@ impl Drop for Line {
             status = self.status,
             latency_ms = (latency.as_secs_f64() * 1e6).round() / 1e3,
             idempotency = outcome.map_or("-", Outcome::as_str),
+            key = key.as_deref().unwrap_or("-"),
+            original = original.as_deref().unwrap_or("-"),
+            object = object.as_deref().unwrap_or("-"),
             error = self.error.unwrap_or("-");
             "request"
         );
@@ -166,8 +193,28 @@ pub async fn trace(
     Err(InternalError::from_response(error, answer).into())
 }
 
+/// How long nothing more is logged of what is full.
+const FULL_PAUSE: Duration = Duration::from_secs(60);
+
+/// When it was last logged that something is full.
+static FULL_LOGGED: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Whether it is time to log again that something is full. One line for each request would fill a disk that is full.
+fn is_time_for_full() -> bool {
+    let mut last = FULL_LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_time = last.is_none_or(|last| last.elapsed() >= FULL_PAUSE);
+    if is_time {
+        *last = Some(Instant::now());
+    }
+    is_time
+}
+
 fn log_internals(trace: &Trace, error: Option<&Error>) {
-    if let Some(internals) = error.and_then(Error::internals) {
+    if let Some(Error::NoRoom(what)) = error {
+        if is_time_for_full() {
+            log::error!("the database has no room, and requests are answered 503: {what}");
+        }
+    } else if let Some(internals) = error.and_then(Error::internals) {
         log::error!(request_id = trace.request_id().to_string(); "{internals}");
     }
 }

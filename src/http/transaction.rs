@@ -48,6 +48,9 @@ impl Tx {
     pub async fn run(self, work: impl Work + Send + 'static) -> Result<Answer, Error> {
         let Ticket { admitted: Admitted { caller, call, .. }, state, trace } = self.0;
         let keyed = call.claim.is_some();
+        if let Some(claim) = &call.claim {
+            trace.key(&claim.key);
+        }
         let job_state = state.clone();
         let job = state
             .engine
@@ -82,6 +85,9 @@ impl Tx {
         }
         if matches!(done.outcome, Some(Outcome::Executed | Outcome::Expired | Outcome::Replayed)) {
             trace.committed();
+            if let Ok(answer) = &done.answer {
+                trace.answered(answer);
+            }
             // There may be events to send.
             state.committed.notify_one();
         }

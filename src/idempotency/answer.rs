@@ -27,6 +27,24 @@ impl Answer {
         Self { status, content_type: "application/json".to_owned(), location: None, body, original: None }
     }
 
+    /// The id of the object that the answer shows: what was created or found, or the charge that was declined.
+    pub fn object_id(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Shown<'a> {
+            #[serde(borrow)]
+            id: Option<&'a str>,
+            #[serde(borrow)]
+            error: Option<Failed<'a>>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Failed<'a> {
+            #[serde(borrow)]
+            charge: Option<&'a str>,
+        }
+        let shown: Shown<'_> = serde_json::from_slice(&self.body).ok()?;
+        shown.id.or(shown.error?.charge).map(str::to_owned)
+    }
+
     /// Names the path of what was created.
     pub fn at(self, location: String) -> Self {
         Self { location: Some(location), ..self }

@@ -11,6 +11,9 @@ pub const HEADER: &str = "Idempotency-Key";
 /// The longest key, in characters.
 pub const MAX_CHARACTERS: usize = 255;
 
+/// How many characters of a key stand in the log.
+const SHOWN_CHARACTERS: usize = 10;
+
 /// A key: 1–255 visible ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key(String);
@@ -71,6 +74,15 @@ impl Key {
             return Err(KeyError::TooLong);
         }
         Ok(Self(String::from_utf8(text).expect("visible ASCII")))
+    }
+
+    /// The beginning of the key, for a log: enough to find it by, and too short to be a card number that somebody took for
+    /// a key.
+    pub fn shortened(&self) -> String {
+        match self.0.char_indices().nth(SHOWN_CHARACTERS) {
+            None => self.0.clone(),
+            Some((end, _)) => format!("{}…", &self.0[..end]),
+        }
     }
 
     pub fn as_str(&self) -> &str {

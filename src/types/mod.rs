@@ -13,7 +13,7 @@ pub mod money;
 pub mod page;
 
 pub use cause::Cause;
-pub use clock::Clock;
+pub use clock::{Clock, Watch};
 pub(crate) use column::{jsonb_column, text_column};
 pub use column::{read_jsonb, write_json, write_jsonb};
 pub use ids::{Id, Kind};

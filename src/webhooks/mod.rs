@@ -12,7 +12,9 @@
 
 pub mod delivery;
 pub mod handlers;
+mod health;
 mod queries;
+pub mod schedule;
 pub mod statements;
 pub mod target;
 
@@ -78,7 +80,7 @@ text_column! {
 /// How webhooks are sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
-    pub schedule: delivery::Schedule,
+    pub schedule: schedule::Schedule,
     /// Whether endpoints may be on this machine or its network.
     pub allow_private: bool,
 }

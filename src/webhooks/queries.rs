@@ -226,6 +226,31 @@ pub fn lease(
     .load(connection)
 }
 
+/// Makes due what is to be sent later than the schedule allows, and says how much that was. `lease_end` is the end of a
+/// lease that begins now: none can end later.
+pub fn correct_times(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    lease_end: DateTime<Utc>,
+    pauses: &[u64],
+) -> QueryResult<usize> {
+    let pauses: Vec<f64> = pauses.iter().map(|pause| *pause as f64).collect();
+    diesel::sql_query(
+        r#"
+        UPDATE webhook_deliveries
+        SET next_attempt_at = least(next_attempt_at, $1), leased_until = least(leased_until, $2)
+        WHERE status = 'pending'
+          AND (leased_until > $2
+               -- No attempt, no pause; after the n-th, the n-th pause.
+               OR next_attempt_at > $1 + make_interval(secs => coalesce(($3::float8[])[attempts], 0)))
+        "#,
+    )
+    .bind::<Timestamptz, _>(now)
+    .bind::<Timestamptz, _>(lease_end)
+    .bind::<Array<diesel::sql_types::Double>, _>(pauses)
+    .execute(connection)
+}
+
 /// Whether there is any endpoint to which something may be sent.
 pub fn has_endpoints(connection: &mut PgConnection) -> QueryResult<bool> {
     let enabled = webhook_endpoints::table

@@ -77,9 +77,15 @@ class Refunds(Case):
         self.holds("10.01" in error.user_message and "10.00" in error.user_message, error.user_message)
         held = charge(capture=False)
         with self.assertRaises(stripe.InvalidRequestError):
-            v1.refunds.create(params={"charge": held.id})
+            v1.refunds.create(params={"charge": held.id, "amount": 999})
         self.equal(v1.charges.retrieve(made.id).amount_refunded, 0)
 
+    def test_a_refund_of_the_whole_of_a_hold_releases_it(self):
+        held = charge(capture=False)
+        refund = v1.refunds.create(params={"charge": held.id})
+        self.equal((refund.status, refund.amount, refund.balance_transaction), ("succeeded", 1000, None))
+        released = v1.charges.retrieve(held.id)
+        self.equal((released.captured, released.refunded, released.amount_refunded), (False, True, 1000))
 
     def test_the_refunds_within_a_charge_page_on_by_their_url(self):
         made = charge()

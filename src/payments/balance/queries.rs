@@ -5,7 +5,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
 
-use super::{BalanceTransaction, Filter, MovedBy, Movement};
+use super::{BalanceTransaction, Filter, MovedBy};
 use crate::db::{one_of, page_of, rows};
 use crate::schema::balance_transactions;
 use crate::types::ids::{AccountId, BalanceTransactionId, ChargeId};
@@ -44,7 +44,8 @@ pub fn list(
         None => query,
         Some(MovedBy::Charge(id)) => query
             .filter(balance_transactions::charge_id.eq(id))
-            .filter(balance_transactions::kind.eq(Movement::Charge)),
+            .filter(balance_transactions::refund_id.is_null())
+            .filter(balance_transactions::dispute_id.is_null()),
         Some(MovedBy::Refund(id)) => query.filter(balance_transactions::refund_id.eq(id)),
         Some(MovedBy::Dispute(id)) => query.filter(balance_transactions::dispute_id.eq(id)),
     };

@@ -99,7 +99,8 @@ pub fn open(connection: &mut PgConnection, cause: &Cause, notice: DisputeNotice)
     let unnamed =
         || Error::invalid("data[dispute]", "This dispute has no name: that is dp_ and a UUIDv7 in hex.");
     let made_at = notice.dispute.made_at().ok_or_else(unnamed)?;
-    if made_at > cause.now + CLOCK_SKEW {
+    // A charge that was made before the clock was set back may lie in the future itself.
+    if made_at > cause.now.max(charge.created_at) + CLOCK_SKEW {
         return Err(Error::invalid("data[dispute]", "The time in the name of this dispute is yet to come."));
     }
     let amount = charge.refundable();

@@ -280,12 +280,19 @@ fn amount_to_release(charge: &Charge, asked: Option<i64>, param: &'static str) -
 
 /// What to refund of a captured charge. `param` is what the charge was named by.
 fn amount_to_refund(charge: &Charge, asked: Option<i64>, param: &'static str) -> Result<Amount, Error> {
-    if charge.status == charges::Status::Failed {
-        return Err(Error::NotAllowedNow {
-            code: None,
-            message: format!("Charge {} failed, so there is nothing to refund.", charge.id),
-            param: Some(param),
-        });
+    let nothing = |code, why: &str| Error::NotAllowedNow {
+        code,
+        message: format!("Charge {} {why}, so there is nothing to refund.", charge.id),
+        param: Some(param),
+    };
+    match charge.status {
+        charges::Status::Captured | charges::Status::Authorised => {}
+        charges::Status::Failed => return Err(nothing(None, "failed")),
+        charges::Status::Released => {
+            // Without an intent, nearly always a refund has released it.
+            let code = charge.payment_intent_id.is_none().then_some("charge_already_refunded");
+            return Err(nothing(code, "was never captured, and its hold is released"));
+        }
     }
     let left = charge.refundable();
     if left == 0 {

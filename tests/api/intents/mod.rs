@@ -7,5 +7,6 @@ mod lifecycle;
 mod parameters;
 mod races;
 mod random_calls;
+mod return_url;
 mod round_trips;
 mod states_and_calls;

@@ -321,3 +321,16 @@ async fn kill_9_while_notifications_are_in_flight_loses_and_doubles_none() {
     let charges = database.count("charges WHERE card ->> 'test_card' LIKE 'createDispute%'");
     assert_eq!(disputed, charges, "each charge that is to be disputed is");
 }
+
+#[tokio::test]
+async fn notifications_are_sent_within_seconds_whatever_the_clock_did() {
+    let app = TestApp::spawn();
+    let ten_hours = Duration::from_secs(36_000);
+    app.state.clock.advance(ten_hours);
+    charged(&app, "at once", "createDispute").await;
+    app.state.clock.turn_back(ten_hours);
+    let network = Network::start(&app, app.notifications_url(), DeliveryMode::InOrder);
+    network.has_sent_all().await;
+    assert_eq!(app.database.count("disputes"), 1);
+    app.database.assert_clean();
+}

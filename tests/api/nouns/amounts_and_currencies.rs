@@ -95,7 +95,7 @@ async fn a_three_decimal_amount_ends_in_zero_and_a_zero_decimal_one_is_whole() {
     let yen = app.submit("/v1/charges", "amount=500&currency=jpy&source=tok_visa").await.expect(201);
     let error = app.submit("/v1/refunds", &format!("charge={}&amount=501", yen.id())).await.expect(400);
     let message = error.body["error"]["message"].as_str().unwrap();
-    assert!(message.contains("501 ") && message.contains("500 "), "{message}");
+    assert!(message.contains("JPY 501") && message.contains("JPY 500"), "{message}");
 }
 
 #[tokio::test]
@@ -127,4 +127,27 @@ async fn an_amount_that_is_no_integer_is_refused() {
     let missing = app.submit("/v1/charges", "currency=usd&source=tok_visa").await;
     assert_eq!(missing.expect_error(400, "parameter_missing").param(), "amount");
     assert_eq!(app.database.count("charges") + app.database.count("payment_methods"), 0);
+}
+
+#[tokio::test]
+async fn a_currency_that_is_written_with_two_zeros_is_whole() {
+    let app = TestApp::spawn();
+    for currency in ["ugx", "isk"] {
+        for amount in [150, 1] {
+            let form = format!("amount={amount}&currency={currency}&source=tok_visa");
+            let error = app.submit("/v1/charges", &form).await.expect_error(400, "parameter_invalid_integer");
+            assert_eq!(error.param(), "amount");
+            let form = format!("amount={amount}&currency={currency}");
+            app.submit("/v1/payment_intents", &form).await.expect_error(400, "parameter_invalid_integer");
+        }
+        let form = format!("amount=500&currency={currency}&source=tok_visa");
+        let charge = app.submit("/v1/charges", &form).await.expect(201).id().to_owned();
+        let part = app.submit("/v1/refunds", &format!("charge={charge}&amount=150")).await;
+        part.expect_error(400, "parameter_invalid_integer");
+        let more = app.submit("/v1/refunds", &format!("charge={charge}&amount=600")).await.expect(400);
+        let message = more.body["error"]["message"].as_str().unwrap();
+        let shown = format!("{} 5)", currency.to_uppercase());
+        assert!(message.contains(&shown) && !message.contains("500"), "{message}");
+    }
+    app.database.assert_clean();
 }

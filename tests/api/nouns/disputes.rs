@@ -44,7 +44,7 @@ async fn a_dispute_takes_the_money_and_writes_its_events() {
     assert_shape(row, BALANCE_TRANSACTION);
     assert_eq!(
         [&row["amount"], &row["type"], &row["reporting_category"], &row["source"]],
-        [&json!(-700), &json!("adjustment"), &json!("dispute"), &json!(charge)]
+        [&json!(-700), &json!("adjustment"), &json!("dispute"), &json!(id)]
     );
     assert_eq!(dispute["evidence_details"]["has_evidence"], false);
     assert!(
@@ -53,7 +53,9 @@ async fn a_dispute_takes_the_money_and_writes_its_events() {
     let adjustments = app.read("/v1/balance_transactions?type=adjustment").await;
     assert_eq!(adjustments["data"], dispute["balance_transactions"]);
     let of_charge = app.read(&format!("/v1/balance_transactions?source={charge}")).await;
-    assert_eq!(of_charge["data"].as_array().map(Vec::len), Some(2));
+    assert_eq!(of_charge["data"].as_array().map(Vec::len), Some(1));
+    let of_dispute = app.read(&format!("/v1/balance_transactions?source={id}")).await;
+    assert_eq!(of_dispute["data"], dispute["balance_transactions"]);
     assert_eq!(app.read(&format!("/v1/charges/{charge}")).await["disputed"], true);
     let expected = ["charge.dispute.created", "charge.dispute.funds_withdrawn"];
     assert_eq!(app.event_types().await[events..], expected);
@@ -373,4 +375,21 @@ async fn a_dispute_is_as_old_as_its_id_however_late_its_notification_arrives() {
         let list = app.read(&format!("/v1/disputes?{query}")).await;
         assert_eq!(list["data"].as_array().unwrap().len(), usize::from(is_in), "{query}");
     }
+}
+
+#[tokio::test]
+async fn what_a_dispute_moved_is_found_by_the_dispute_and_can_be_expanded_to_it() {
+    let app = TestApp::spawn();
+    let charge = app.charge().await;
+    let dispute = app.disputed(&charge).await;
+    let path = format!("/v1/balance_transactions?source={dispute}");
+    let rows = app.read(&format!("{path}&expand[]=data.source")).await;
+    let rows = rows["data"].as_array().unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((&rows[0]["amount"], &rows[0]["source"]["id"]), (&json!(-1000), &json!(dispute)));
+    let of_charge = app.read(&format!("/v1/balance_transactions?source={charge}")).await;
+    let types: Vec<&Value> = of_charge["data"].as_array().unwrap().iter().map(|row| &row["type"]).collect();
+    assert_eq!(types, ["charge"]);
+    let unknown = app.get("/v1/balance_transactions?source=dp_unknown").send().await;
+    assert_eq!(unknown.expect_error(400, "resource_missing").param(), "source");
 }

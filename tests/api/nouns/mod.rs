@@ -17,4 +17,6 @@ mod payment_methods;
 mod previous_attributes;
 mod races;
 mod refunds;
+mod released_holds;
+mod single_use;
 mod tokens;

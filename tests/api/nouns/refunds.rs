@@ -98,7 +98,7 @@ async fn a_refused_refund_says_why_and_changes_nothing() {
     let dinars = three_decimals.expect(201).id().to_owned();
     let before = app.database.dump();
     for (form, code, param) in [
-        (format!("charge={held}"), "", "charge"),
+        (format!("charge={held}&amount=5"), "", "charge"),
         (format!("charge={failed}"), "", "charge"),
         (String::new(), "parameter_missing", "charge"),
         ("amount=5".to_owned(), "parameter_missing", "charge"),

@@ -240,7 +240,7 @@ async fn the_audit_command_says_by_its_exit_code_whether_the_books_are_in_order(
 #[tokio::test]
 async fn two_programs_that_start_together_on_an_empty_database_both_serve() {
     let database = Arc::new(TestDatabase::new());
-    database.execute("DROP SCHEMA public CASCADE");
+    database.execute("DROP SCHEMA public, readable CASCADE");
     database.execute("CREATE SCHEMA public");
     let starters: Vec<_> = (0..3)
         .map(|_| {
@@ -390,6 +390,8 @@ fn ctrl_c_in_psql_cancels_its_query_and_the_cluster_is_stopped_all_the_same() {
     let directory = directory();
     let (data, began) = (directory.path().join("data-dir"), directory.path().join("began"));
     let (touch, begun) = (format!("\\! touch {}", began.display()), Instant::now());
+    let (made, _, said) = run(&mut oncepay(&["--data-dir", data.to_str().unwrap(), "migrate"]));
+    assert!(made.status.success(), "{said}");
     let mut child = oncepay(&["--data-dir", data.to_str().unwrap(), "psql"])
         .args(["-c", &touch, "-c", "SELECT pg_sleep(60)"])
         .stderr(Stdio::null())

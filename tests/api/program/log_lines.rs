@@ -175,7 +175,7 @@ fn each_log_line_is_a_json_object_each_request_has_one_and_no_line_holds_a_secre
     for id in &ids {
         let line = &lines[id];
         assert!(line["status"].is_u64() && line["latency_ms"].is_f64(), "{line}");
-        for member in ["account", "method", "route", "idempotency", "error"] {
+        for member in ["account", "method", "route", "idempotency", "error", "key", "original", "object"] {
             assert!(line[member].is_string(), "{line}");
         }
     }
@@ -196,6 +196,13 @@ fn each_log_line_is_a_json_object_each_request_has_one_and_no_line_holds_a_secre
     assert_eq!(shown(0), expected(true, ["POST", "/v1/charges"], 201, "executed"));
     assert_eq!(shown(1), expected(true, ["POST", "/v1/charges"], 201, "replayed"));
     assert_eq!(shown(2), expected(true, ["POST", "/v1/charges"], 422, "mismatch"));
+    // A duplicate and its original are found by the key, the object and the first request.
+    let of_key = |member: &str| [0, 1].map(|number| lines[&ids[number]][member].as_str().unwrap().to_owned());
+    let [first, second] = of_key("key");
+    assert!(first == second && first.ends_with('…') && first.chars().count() == 11, "{first} {second}");
+    let [first, second] = of_key("object");
+    assert!(first == second && first.starts_with("ch_"), "{first} {second}");
+    assert_eq!(of_key("original"), ["-".to_owned(), ids[0].clone()]);
     let errors = [0, 2].map(|number: usize| lines[&ids[number]]["error"].as_str().unwrap());
     assert_eq!(errors, ["-", "idempotency_key_reused"]);
     let by_outcome: Vec<&str> = ids.iter().map(|id| lines[id]["idempotency"].as_str().unwrap()).collect();

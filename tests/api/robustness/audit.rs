@@ -26,6 +26,8 @@ async fn scene() -> TestApp {
     let hold = post("/v1/charges", &format!("{money}&source=tok_visa&capture=false")).await;
     let capture = app.post(&format!("/v1/charges/{hold}/capture")).key(&fresh_key());
     capture.form("amount=600").send().await.expect(200);
+    let hold = post("/v1/charges", &format!("{money}&source=tok_visa&capture=false")).await;
+    post("/v1/refunds", &format!("charge={hold}")).await;
     let year = chrono::Utc::now().year() + 2;
     let card = format!("card[number]=4242424242424242&card[exp_month]=12&card[exp_year]={year}");
     let token = post("/v1/tokens", &card).await;
@@ -133,8 +135,19 @@ const BREAKS: &[(&str, &str)] = &[
                  FROM pair WHERE id IN (pair.one, pair.other)",
     ),
     (
-        "every refund has its row of the ledger, with its amount",
-        "UPDATE refunds SET balance_transaction_id = gen_random_uuid()",
+        "every refund has its row of the ledger, with its amount; or it let the whole of a hold go",
+        "UPDATE refunds SET balance_transaction_id = gen_random_uuid() WHERE balance_transaction_id IS NOT NULL",
+    ),
+    (
+        "every refund has its row of the ledger, with its amount; or it let the whole of a hold go",
+        "UPDATE refunds SET amount = amount - 1 WHERE balance_transaction_id IS NULL",
+    ),
+    (
+        "a payment method that no customer has owned paid once",
+        "WITH plain AS (SELECT id, payment_method_id FROM charges c WHERE status = 'captured' AND customer_id IS NULL \
+                 AND NOT EXISTS (SELECT FROM tokens t WHERE t.payment_method_id = c.payment_method_id) ORDER BY id LIMIT 2) \
+             UPDATE charges SET payment_method_id = (SELECT payment_method_id FROM plain ORDER BY id LIMIT 1) \
+                 WHERE id IN (SELECT id FROM plain)",
     ),
     (
         "the balance is the sum of captures less refunds and disputes, by account and currency",

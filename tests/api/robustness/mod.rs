@@ -7,6 +7,7 @@ mod head_requests;
 mod locked_table;
 mod malformed_http;
 mod malformed_input;
+mod no_room;
 mod query_plans;
 mod random_payments;
 mod random_requests;

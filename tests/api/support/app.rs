@@ -19,7 +19,7 @@ use oncepay::idempotency::Engine;
 use oncepay::idempotency::faults::Faults;
 use oncepay::secrets::Secrets;
 use oncepay::types::Clock;
-use oncepay::webhooks::{self, delivery::Schedule};
+use oncepay::webhooks::{self, schedule::Schedule};
 use oncepay::wire::{Parameters, Params};
 use reqwest::Method;
 use serde_json::{Value, json};

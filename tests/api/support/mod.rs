@@ -31,7 +31,7 @@ pub use lossy_proxy::{Fate, Journal, LossyProxy, Passage};
 pub use own_cluster::OwnCluster;
 pub use postgres::{TestDatabase, id_in_sql, id_of};
 pub use process::Process;
-pub use program::{Program, oncepay};
+pub use program::{Program, oncepay, oncepay_on};
 pub use proxy::{Cut, Proxy, Traffic};
 pub use random::Random;
 pub use raw::Raw;

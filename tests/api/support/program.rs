@@ -66,18 +66,29 @@ impl Program {
     fn greeted(mut process: Process) -> Self {
         let mut out = BufReader::new(process.stdout());
         let mut greeting = String::new();
-        // Its last line is the end of the command to try, or how to make a key.
-        while !greeting.contains("-d amount=") && !greeting.contains("api-key create") {
+        // Its last line is the end of the command to try, or how to make a key; in JSON it has one line.
+        let is_whole = |said: &str| {
+            said.contains("-d amount=") || said.contains("api-key create") || said.ends_with("}\n")
+        };
+        while !is_whole(&greeting) {
             if out.read_line(&mut greeting).unwrap() == 0 {
                 let status = process.wait();
                 panic!("the program ended with {status} after it printed {greeting} {}", process.log());
             }
+        }
+        if let Ok(line) = serde_json::from_str::<serde_json::Value>(&greeting) {
+            let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+            let address = text("address").parse().expect("it says where it listens");
+            let client = super::client::http().timeout(std::time::Duration::from_secs(30)).build().unwrap();
+            return Self { address, api_key: text("demo_key"), greeting, process, client };
         }
         let last_of = |line: &str, mark| line.rsplit(mark).next().unwrap_or_default().to_owned();
         let address =
             last_of(greeting.lines().next().unwrap(), '/').parse().expect("it says where it listens");
         let key = greeting.lines().find(|line| line.starts_with("The key"));
         let api_key = key.map(|line| last_of(line, ' ')).unwrap_or_default();
+        // A key that is a secret is not printed where nobody looks; the greeting names its file.
+        let api_key = std::fs::read_to_string(&api_key).unwrap_or(api_key).trim().to_owned();
         let client = super::client::http().timeout(std::time::Duration::from_secs(30)).build().unwrap();
         Self { address, api_key, greeting, process, client }
     }

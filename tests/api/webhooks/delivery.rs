@@ -393,3 +393,24 @@ async fn an_endpoint_keeps_its_secret_when_the_secret_key_of_the_server_is_repla
     eventually("the event", || receiver.count() == 1);
     receiver.received()[0].assert_signed(&[rolled.body["secret"].as_str().unwrap(), &secret]);
 }
+
+#[tokio::test]
+async fn what_was_put_off_by_a_clock_that_is_set_back_is_delivered_within_seconds() {
+    let app = TestApp::spawn();
+    let receiver = Receiver::start(|_| Behaviour::Answer(503));
+    receiver.subscribe(&app, "charge.succeeded").await;
+    let ten_hours = Duration::from_secs(36_000);
+    app.state.clock.advance(ten_hours);
+    let _worker = Worker::start(&app);
+    app.charge().await;
+    eventually("an attempt that fails", || app.database.count("webhook_attempts") == 1);
+    app.state.clock.turn_back(ten_hours);
+    receiver.behave(|_| Behaviour::Answer(200));
+    let id = event(&app, "charge.succeeded").await;
+    assert_eq!(settled(&app, &id).await["status"], "delivered");
+    // So is what a jump forward makes due.
+    app.state.clock.advance(ten_hours);
+    app.charge().await;
+    let id = event(&app, "charge.succeeded").await;
+    assert_eq!(settled(&app, &id).await["status"], "delivered");
+}

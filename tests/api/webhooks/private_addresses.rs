@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use oncepay::webhooks::{Settings, delivery::Schedule};
+use oncepay::webhooks::{Settings, schedule::Schedule};
 use serde_json::Value;
 
 use crate::support::{
