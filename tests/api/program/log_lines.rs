@@ -57,8 +57,8 @@ fn requests(api_key: &str) -> Vec<(&'static str, String)> {
         send(name, "POST /v1/charges", &good, &key, body)
     };
     let json_type = "Idempotency-Key: canary-json\r\nContent-Type: application/json\r\n";
-    let numbered =
-        format!("Idempotency-Key: {NUMBER}\r\nStripe-Version: {NUMBER}\r\nStripe-Context: {NUMBER}\r\n");
+    let numbered = format!("Idempotency-Key: {NUMBER}\r\nStripe-Version: {NUMBER}\r\nX-Canary: {NUMBER}\r\n");
+    let context = format!("Idempotency-Key: a\r\nStripe-Context: {NUMBER}\r\n");
     let media = format!("Idempotency-Key: a\r\nContent-Type: text/{NUMBER}\r\n");
     let basic = format!("Basic {BAD_KEY_BASIC}");
     vec![
@@ -87,6 +87,7 @@ fn requests(api_key: &str) -> Vec<(&'static str, String)> {
         send("key", "POST /v1/customers", &good, &numbered, ""),
         send("key", "POST /v1/customers", &good, &numbered, "name=canary"),
         send("key", "POST /v1/customers", &good, &numbered.replace(NUMBER, &format!("\"{NUMBER}")), ""),
+        send("context", "POST /v1/customers", &good, &context, ""),
         send("media type", "POST /v1/charges", &good, &media, "canary"),
         send("path", &format!("GET /v1/charges/{NUMBER}"), &good, "", ""),
         send("path", &format!("GET /v1/idempotency_keys/{NUMBER}"), &good, "", ""),
