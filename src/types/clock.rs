@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-/// The time of day, which a test may move. Clones are one clock.
+/// The current time, which a test may move; clones share one clock.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
     ahead_milliseconds: Arc<AtomicI64>,
