@@ -1,7 +1,7 @@
-//! The server's secret, and what is derived from it: fingerprints and sealed answers.
+//! The server's secret, and the keys that are derived from it for fingerprints and sealed answers.
 //!
-//! While a secret is being replaced the older one is given too: new things are made with the first, old ones are
-//! still known.
+//! While a secret is being replaced, the server has the new one and the older one. It hashes and seals with the first, and
+//! still recognises and opens what the others made.
 
 use std::sync::Arc;
 
@@ -11,28 +11,29 @@ use hmac::{Hmac, Mac};
 use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
 
-/// The shortest secret that is taken, in bytes.
+/// The shortest secret that is accepted, in bytes.
 pub const MIN_BYTES: usize = 16;
 
 const NONCE_BYTES: usize = 24;
 
-/// How long the mark of a secret is, and a hash with it.
+/// The length of the mark of a secret.
 pub const MARK_BYTES: usize = 4;
+/// The length of a hash with the mark before it.
 pub const HASH_BYTES: usize = MARK_BYTES + 32;
 
 /// The server's secrets, the current one first. Clones share them.
 #[derive(Clone)]
 pub struct Secrets(Arc<Vec<Derived>>);
 
-/// The keys of one secret, one for each purpose, so that what is made for one is useless for another.
+/// The keys that are derived from one secret, one for each purpose.
 struct Derived {
-    /// Tells fingerprints of one secret from those of another, and nothing of the secret.
+    /// Tells which secret a fingerprint was made with, and reveals nothing about the secret.
     mark: [u8; MARK_BYTES],
     fingerprint: SecretBox<[u8; 32]>,
     seal: SecretBox<[u8; 32]>,
 }
 
-/// Why secrets were refused.
+/// Why the server does not accept its secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretsError {
     #[error("the secret key is missing")]
@@ -42,10 +43,10 @@ pub enum SecretsError {
 }
 
 impl Secrets {
-    /// The secrets, the current one first.
+    /// Derives the keys of `secrets`, the current one first.
     ///
     /// # Errors
-    /// None at all, or one that is too short.
+    /// There is no secret, or one is too short.
     pub fn new(secrets: Vec<String>) -> Result<Self, SecretsError> {
         if secrets.is_empty() {
             return Err(SecretsError::Missing);
@@ -64,7 +65,7 @@ impl Secrets {
         Ok(Self(Arc::new(secrets.iter().map(derived).collect())))
     }
 
-    /// HMAC-SHA-256 of `bytes` under each secret, after the secret's own mark, the current one first.
+    /// The HMAC-SHA-256 of `bytes` under each secret, the current one first; each begins with the mark of its secret.
     pub fn hashes(&self, bytes: &[u8]) -> Vec<[u8; HASH_BYTES]> {
         let marked = |keys: &Derived| {
             let mut marked = [0; HASH_BYTES];
@@ -75,7 +76,7 @@ impl Secrets {
         self.0.iter().map(marked).collect()
     }
 
-    /// The secret of the simulated card network's signatures, the same for all instances that share this secret.
+    /// The secret with which the simulated card network signs; instances with the same server secret have the same one.
     pub fn network_secret(&self) -> String {
         format!("whsec_{}", hex::encode(hash(self.0[0].seal.expose_secret(), b"card network")))
     }
@@ -83,14 +84,14 @@ impl Secrets {
     /// Encrypts `body` with XChaCha20-Poly1305 under the current secret, bound to `context`.
     pub fn seal(&self, body: &[u8], context: &str) -> Vec<u8> {
         let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
+        getrandom::fill(&mut nonce).expect("the operating system has random bytes");
         let payload = Payload { msg: body, aad: context.as_bytes() };
         let sealed =
             cipher(&self.0[0]).encrypt(&XNonce::from(nonce), payload).expect("the body fits into memory");
         [nonce.as_slice(), &sealed].concat()
     }
 
-    /// What an older secret sealed, sealed by the current one. `None`: it is already, or nothing opens it.
+    /// Seals with the current secret what an older one sealed; `None` if the current one sealed it, or if no secret opens it.
     pub fn seal_anew(&self, sealed: &[u8], context: &str) -> Option<Vec<u8>> {
         let (current, older) = self.0.split_first()?;
         if open(current, sealed, context).is_some() {
@@ -105,7 +106,7 @@ impl Secrets {
         self.0.len() > 1
     }
 
-    /// Decrypts what [`Secrets::seal`] made with the same `context`, under whichever secret. `None`: it was not.
+    /// Decrypts what [`Secrets::seal`] made with the same `context`; `None` if no secret opens it.
     pub fn open(&self, sealed: &[u8], context: &str) -> Option<Vec<u8>> {
         self.0.iter().find_map(|keys| open(keys, sealed, context))
     }
@@ -127,10 +128,10 @@ fn hash(key: &[u8], bytes: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// A new random text of `bytes` bytes, in hex.
+/// `bytes` random bytes in hex.
 pub fn random_text(bytes: usize) -> String {
     let mut random = vec![0; bytes];
-    getrandom::fill(&mut random).expect("the operating system gives random bytes");
+    getrandom::fill(&mut random).expect("the operating system has random bytes");
     hex::encode(random)
 }
 

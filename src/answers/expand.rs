@@ -1,7 +1,7 @@
-//! Replacing ids by their objects, and adding the lists that objects have only for those who ask for them.
+//! Replaces ids with their objects, and adds the lists that an object has only if the caller expands them.
 //!
-//! One statement for each property and level, however many rows a list has: the ids are gathered, loaded together and
-//! put back.
+//! Each property and level takes one statement, however many rows a list has: the ids of all rows are collected, and their
+//! objects are loaded together.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::types::ids::AccountId;
 use crate::wire::directory::{Directory, ELSEWHERE, SUBLIST_ROWS};
 use crate::wire::expand::{Expand, Tree};
 
-/// Expands an object that stands alone.
+/// Expands the properties of one object.
 ///
 /// # Errors
 /// A property that cannot be expanded.
@@ -32,7 +32,7 @@ pub fn expand_one(
     fill(connection, account, expand.directory, vec![object], &tree)
 }
 
-/// Expands the objects of a list, whose paths begin with `data.`.
+/// Expands the properties of the objects of a list; the paths begin with `data.`.
 ///
 /// # Errors
 /// A property that cannot be expanded.
@@ -50,7 +50,7 @@ pub fn expand_list(
     fill(connection, account, expand.directory, objects.iter_mut().collect(), &tree)
 }
 
-/// Expands the properties of `tree` in all of `objects` at once, then what is below them.
+/// Expands the properties of `tree` in all of `objects` at once, then the levels below them.
 fn fill(
     connection: &mut PgConnection,
     account: AccountId,
@@ -83,7 +83,7 @@ fn fill(
     Ok(())
 }
 
-/// Adds the list of this name to the objects that have one. They have it only for those who expand it.
+/// Adds the list with this name to the objects that have such a list; they have it only if the caller expands it.
 fn add_lists(
     connection: &mut PgConnection,
     account: AccountId,
@@ -116,7 +116,7 @@ fn add_lists(
     Ok(())
 }
 
-/// Adds null to objects that lack a property which could only name what this service does not have.
+/// Adds null to objects that lack the property, if it could only name an object that this service does not have.
 fn add_nulls(directory: &Directory, objects: &mut [&mut Value], property: &str) {
     for object in objects.iter_mut() {
         let kind = object["object"].as_str().unwrap_or_default();
@@ -128,12 +128,12 @@ fn add_nulls(directory: &Directory, objects: &mut [&mut Value], property: &str) 
     }
 }
 
-/// Whether an object is of this kind and has its properties. One that is deleted has none.
+/// Whether an object is of this kind and not deleted; a deleted one has no properties.
 fn is_whole(object: &Value, kind: &str) -> bool {
     object["object"] == kind && object["deleted"] != true
 }
 
-/// The part of an object's id behind its prefix.
+/// The UUID in an object's id, after the prefix.
 fn uuid_of(object: &Value) -> Option<Uuid> {
     Uuid::try_parse(object["id"].as_str()?.split_once('_')?.1).ok()
 }

@@ -1,4 +1,4 @@
-//! The answers that nouns have in common.
+//! The answers that all nouns use.
 
 mod expand;
 
@@ -12,7 +12,7 @@ use crate::wire::Expand;
 use expand::expand_list;
 pub use expand::expand_one;
 
-/// 201 with `Location`: an object that this request made. `list` is the path of its kind.
+/// Answers 201 with `Location` and the object that this request created; `list` is the path of its kind.
 ///
 /// # Errors
 /// A property that cannot be expanded.
@@ -28,7 +28,7 @@ pub fn created(
     Ok(Answer::json(201, &object).at(location))
 }
 
-/// 200: an object that was there before.
+/// Answers 200 with an object that existed before.
 ///
 /// # Errors
 /// A property that cannot be expanded.
@@ -42,12 +42,12 @@ pub fn found(
     Ok(Answer::json(200, &object))
 }
 
-/// 402: the card was declined. Committed and remembered like the others, since it left what was tried.
+/// Answers 402 for a declined card; the failed attempt is stored, so this answer is committed and remembered.
 pub fn declined(error: &ErrorBody) -> Answer {
     Answer::new(402, error.to_json())
 }
 
-/// 200: a page of a list. `kind` is what the list holds, which an empty page cannot tell.
+/// Answers 200 with a page of a list; `kind` is the kind of its objects, which an empty page does not show.
 ///
 /// # Errors
 /// A property that cannot be expanded.

@@ -31,7 +31,7 @@ async fn retrieve(db: Db, query: Payload<Nothing>) -> Result<Answer, Error> {
     .await
 }
 
-/// The same by its id; no other account can be seen.
+/// Answers like [`retrieve`]; any id but the caller's own is 404.
 async fn retrieve_by_id(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<Answer, Error> {
     db.read(move |connection, cause| {
         let (_, expand) = query.parse()?;
@@ -48,7 +48,7 @@ fn own(connection: &mut PgConnection, cause: &Cause) -> Result<Value, Error> {
     Ok(object(cause.account, &name, created_at))
 }
 
-/// An account that may do all that this service does: integrations take anything less for a set-up that is not finished.
+/// An account with every capability of this service. Integrations would take fewer for an unfinished set-up.
 fn object(id: AccountId, name: &str, created_at: DateTime<Utc>) -> Value {
     json!({
         "id": id,

@@ -1,15 +1,15 @@
-//! The directory of all objects: which property names which, and how each is loaded.
+//! The directory of all objects: which properties name other objects, and how objects are loaded.
 
 use crate::payments::{balance, charges, customers, disputes, payment_intents, payment_methods, refunds};
 use crate::wire::Directory;
 use crate::wire::directory::{ELSEWHERE, Sublist};
 use crate::{events, webhooks};
 
-/// What `expand[]` can expand, and what a parameter can name by its id.
+/// The directory of this service.
 pub static DIRECTORY: Directory = Directory {
     properties: &[
-        // All that Stripe can expand of the objects that are here. A kind with a point in its name is a part of an
-        // object: there is nothing to load, only a way to what is in it.
+        // The properties that Stripe can expand, object by object. A name with a point is a part of an object: it is not
+        // loaded itself, but the properties in it are.
         ("account", "settings", &["account.settings"]),
         ("account.settings", "branding", &["account.settings.branding"]),
         ("account.settings.branding", "icon", &[ELSEWHERE]),
@@ -206,7 +206,7 @@ mod tests {
         for kind in kinds {
             assert!(with_objects.contains(&kind) || kind.contains('.') || kind == ELSEWHERE, "{kind}");
         }
-        // A part can be reached, from the object that it belongs to.
+        // Each part can be reached from the object that it belongs to.
         for (object, ..) in DIRECTORY.properties.iter().filter(|(object, ..)| object.contains('.')) {
             let is_list = DIRECTORY.is_object(object);
             let is_part = DIRECTORY.properties.iter().any(|(_, _, targets)| targets.contains(object));

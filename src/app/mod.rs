@@ -1,4 +1,4 @@
-//! The table of routes, and the middleware in order. Server and tests build the same app from here.
+//! The table of routes and the middleware in order, for the server and for the tests.
 
 mod account;
 mod directory;
@@ -34,7 +34,7 @@ use crate::wire::{SEARCHES, is_unsupported_path};
 use crate::{events, notifications, webhooks};
 pub use directory::DIRECTORY;
 
-/// A server: what its requests share, and the settings of the rooms that have some.
+/// A server: the state that its requests share, and the settings of webhooks and of the card network.
 #[derive(Clone)]
 pub struct Service {
     pub state: State,
@@ -42,13 +42,13 @@ pub struct Service {
     pub network: simulation::Settings,
 }
 
-/// How long an idle connection is kept.
+/// How long an idle connection stays open.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// How long a stopping server waits for what runs.
+/// How long a stopping server waits for its running requests.
 const SHUTDOWN_SECONDS: u64 = 25;
 
-/// All routes under `/v1`. Beside them [`probes::mount`] mounts what machines ask for, and nothing else is there.
+/// All routes under `/v1`. The only other routes are those of [`probes::mount`].
 pub fn routes() -> Vec<Route> {
     [
         customers::handlers::routes(),
@@ -70,10 +70,10 @@ pub fn routes() -> Vec<Route> {
     .collect()
 }
 
-/// Starts serving on `listener`. The server runs until it is told to stop; see [`actix_web::dev::ServerHandle`].
+/// Starts a server on `listener`, which runs until [`actix_web::dev::ServerHandle::stop`].
 ///
 /// # Errors
-/// The listener is no good, or the table of routes breaks a rule.
+/// The listener cannot be used, or the table of routes breaks a rule.
 pub fn serve(
     service: Service,
     routes: fn() -> Vec<Route>,
@@ -84,34 +84,35 @@ pub fn serve(
     let server = HttpServer::new(move || {
         let service = service.clone();
         App::new()
-            // Innermost first. The guard stands around each handler and behind the choice of the route, since it goes
-            // by the policy that the route has.
+            // The innermost middleware comes first. The guard wraps each handler and runs after the route is chosen,
+            // because it needs the policy of the route.
             .configure(move |config| mount(config, &service, routes()))
             // A request under a foreign name is refused before its route is chosen, whatever it asks for.
             .wrap(from_fn(check_host))
             // The trace stands around all routes and around what is answered where there is none: so each request has
             // its id and its line in the log, and whatever panics within is caught.
             .wrap(from_fn(trace))
-            // Outermost, since it must take the body before anybody within can let go of it, and give it to every
-            // answer that comes out, whoever made it. Of a body in chunks that nobody holds, actix reads on to the end.
+            // This one is outermost: it must hold the body before any other code can drop it, and attach it to every
+            // answer. If nobody holds a chunked body, actix reads it to its end.
             .wrap(from_fn(close_after_answer))
     })
     .workers(workers)
     .keep_alive(KEEP_ALIVE)
-    // The head of a request must come within 5 s; of its body, the guard has its own limit.
+    // The head of a request must arrive within 5 s. The guard limits the time of the body.
     .client_request_timeout(Duration::from_secs(5))
-    // What a client still sends after it was answered is not waited for.
+    // A closing connection waits only briefly for a client that still sends.
     .client_disconnect_timeout(Duration::from_secs(1))
     .shutdown_timeout(SHUTDOWN_SECONDS)
-    // actix would drop what runs at SIGINT; running.rs tells this server when to stop.
+    // At SIGINT, actix would drop the running requests. src/app/running.rs handles signals and stops this server.
     .disable_signals()
     .listen(listener)?
     .run();
     Ok(server)
 }
 
-/// Mounts the table. Around each handler stands the guard of the contract, with the route's policy; what the table
-/// does not have is answered here, before any credentials are asked for.
+/// Mounts the routes, each handler wrapped in the guard with the policy of its route.
+///
+/// Unknown paths and methods are answered here, before credentials are checked.
 pub fn mount(config: &mut ServiceConfig, service: &Service, routes: Vec<Route>) {
     config.app_data(service.state.clone());
     config.app_data(Data::new(service.state.hosts.clone()));
@@ -144,7 +145,7 @@ pub fn mount(config: &mut ServiceConfig, service: &Service, routes: Vec<Route>) 
     config.default_service(web::to(unknown));
 }
 
-/// The methods that a route answers: a `HEAD` is answered like its `GET`, and the server leaves out the body.
+/// The methods that a route answers: a `HEAD` is answered like a `GET`, and the server leaves out the body.
 fn answered(method: &Method) -> Vec<Method> {
     match *method {
         Method::GET => vec![Method::GET, Method::HEAD],
@@ -152,7 +153,7 @@ fn answered(method: &Method) -> Vec<Method> {
     }
 }
 
-/// The answer to a method that a path does not have.
+/// The answer to a request with a method that its path does not have.
 pub fn not_allowed(allow: String) -> actix_web::Route {
     web::to(move |request: HttpRequest| {
         let (method, path) = shown(&request);
@@ -161,7 +162,7 @@ pub fn not_allowed(allow: String) -> actix_web::Route {
     })
 }
 
-/// The answer to a path that the table does not have.
+/// The answer to a request with an unknown path.
 async fn unknown(request: HttpRequest) -> Result<&'static str, Error> {
     Err(unknown_error(&request))
 }
@@ -175,7 +176,7 @@ fn unknown_error(request: &HttpRequest) -> Error {
 }
 
 fn shown(request: &HttpRequest) -> (String, String) {
-    // What stands between the digits of a card number may be escaped.
+    // A card number is found only in a decoded path, because the characters between its digits may be escaped.
     let path = percent_encoding::percent_decode_str(request.path()).decode_utf8_lossy();
     (quoted(request.method().as_str()), quoted(&path))
 }

@@ -1,5 +1,5 @@
-//! What machines ask for: figures (`/metrics`), whether the process lives (`/healthz`), and whether it reaches its database
-//! (`/readyz`). They need no credentials and touch no data.
+//! The routes for monitoring: metrics (`/metrics`), whether the process is alive (`/healthz`), and whether the database
+//! answers (`/readyz`). They need no credentials and read no tables.
 
 use actix_web::{HttpRequest, HttpResponse, guard, web};
 use diesel::dsl::sql;
@@ -30,7 +30,7 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// 200 if the database answers, else 503.
+/// Answers 200 if the database answers, else 503.
 async fn readyz(request: HttpRequest) -> Result<&'static str, Error> {
     let state = state(&request)?;
     let database = state.engine.database.clone();

@@ -1,4 +1,4 @@
-//! A server that runs until it is told to stop, with what runs beside it.
+//! Runs the server, the sweeper and the sender of webhooks until a signal stops them.
 
 use std::io;
 use std::net::TcpListener;
@@ -13,11 +13,12 @@ use futures_util::future::{Either, select};
 
 use super::{Service, sweeper, workers};
 
-/// Serves until SIGINT or SIGTERM, then finishes what runs. `sends` says whether webhooks are sent here too; `greet` is
-/// called when the server is there.
+/// Serves until SIGINT or SIGTERM, and then finishes the running requests.
+///
+/// `sends` says whether this process also sends webhooks. `greet` is called when the server accepts requests.
 ///
 /// # Errors
-/// The listener is no good, or the table of routes breaks a rule.
+/// The listener cannot be used, or the table of routes breaks a rule.
 pub fn serve(
     service: Service,
     listener: TcpListener,
@@ -43,16 +44,13 @@ pub fn serve(
         background.iter().for_each(JoinHandle::abort);
         match ended {
             Either::Left((ended, _)) => ended,
-            // What still runs is cut off, and PostgreSQL rolls it back.
+            // Requests that still run are cut off, and PostgreSQL rolls them back.
             Either::Right(((), _)) => Ok(()),
         }
     })
 }
 
-/// Sends webhooks and sweeps until SIGINT or SIGTERM.
-///
-/// # Errors
-/// The system's, for signals.
+/// Sends webhooks and sweeps until SIGINT or SIGTERM, without serving requests.
 pub fn work(service: Service) -> io::Result<()> {
     System::new().block_on(async {
         let sweeper = rt::spawn(sweeper::run(Arc::clone(&service.state)));
@@ -68,11 +66,10 @@ pub fn work(service: Service) -> io::Result<()> {
     })
 }
 
-/// Stops the server at SIGTERM, and at Ctrl-C just the same: what runs is finished. Ends when it is told again, by
-/// somebody who cannot wait for that.
+/// Stops the server at the first SIGTERM or SIGINT, so that it finishes the running requests, and returns at the second.
 async fn second_signal(server: ServerHandle, mut terminated: Signal, mut interrupted: Signal) {
     select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
-    // The command is sent by the call; the server's end is awaited elsewhere.
+    // The call itself sends the command. The returned future would wait for the end of the server, which `serve` does.
     drop(server.stop(true));
     select(pin!(terminated.recv()), pin!(interrupted.recv())).await;
 }

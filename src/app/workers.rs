@@ -1,4 +1,4 @@
-//! What runs beside the requests: webhooks that are sent, and the simulated network that notifies.
+//! The background workers: the sender of webhooks, and the simulated card network with its notifications.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::card_network::simulation::{self, Network};
 use crate::webhooks::delivery::{self, Sender};
 
 impl Service {
-    /// What sends the webhooks.
+    /// The sender of webhooks, as this server is configured.
     pub fn sender(&self) -> Sender {
         Sender {
             database: self.state.engine.database.clone(),
@@ -18,7 +18,7 @@ impl Service {
         }
     }
 
-    /// What plays the card network.
+    /// The simulated card network, as this server is configured.
     pub fn network(&self) -> Network {
         Network {
             database: self.state.engine.database.clone(),
@@ -28,7 +28,7 @@ impl Service {
     }
 }
 
-/// Sends webhooks, and what the simulated network has to tell, for ever.
+/// Sends webhooks and the notifications of the simulated network, for ever.
 pub async fn send(service: Service) {
     let (webhooks, network) =
         tokio::join!(delivery::run(service.sender()), simulation::run(service.network()));

@@ -1,4 +1,4 @@
-//! Making API keys.
+//! Creates API keys.
 
 use chrono::{DateTime, Utc};
 use diesel::pg::PgConnection;
@@ -7,13 +7,13 @@ use diesel::prelude::*;
 use super::{Credentials, queries};
 use crate::secrets::random_text;
 
-/// The key of the demo account while the server listens on loopback only.
+/// The API key of the demo account while the server listens on loopback only.
 pub const DEMO_KEY: &str = "sk_test_oncepay_demo";
 
 /// The name of the demo account.
 pub const DEMO_ACCOUNT: &str = "demo";
 
-/// A new key. It is shown to whoever asked for it and never again.
+/// A new random key; it is shown to the user once, and never again.
 pub fn random() -> String {
     format!("sk_test_{}", random_text(24))
 }
@@ -35,8 +35,7 @@ pub fn check(key: &str) -> Result<(), &'static str> {
 /// Makes `key` a key of the account of this name, and makes the account if it is not there. Does nothing if the
 /// key works already.
 ///
-/// # Errors
-/// What the statements report.
+/// It does nothing if the key works already.
 pub fn ensure(
     connection: &mut PgConnection,
     account: &str,

@@ -1,7 +1,7 @@
 //! Accounts and their API keys.
 //!
-//! A key is presented with each request, as `Authorization: Bearer KEY` or as the user name of HTTP Basic. Only its
-//! hash is stored, and it is looked up with each request, so a revoked key stops working at once, everywhere.
+//! Each request sends a key, as `Authorization: Bearer KEY` or as the user name of HTTP Basic. Only the hash of a key is
+//! stored. Each request looks it up, so a revoked key stops working at once on every instance.
 
 pub mod keys;
 pub mod queries;
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-/// The API key that came with a request, as its hash.
+/// The API key of a request, as a hash.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     hash: [u8; 32],
@@ -20,11 +20,11 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the value of the header `Authorization`. Whether the key is right is for the database to say.
+    /// Reads the key in the header `Authorization`, without checking that an account has it.
     ///
     /// # Errors
-    /// [`Error::CredentialsMissing`] if there is no key in it, [`Error::CredentialsPublishable`] if it is one that
-    /// browsers use.
+    /// [`Error::CredentialsMissing`] if the header has no key, [`Error::CredentialsPublishable`] if the key is a
+    /// publishable one.
     pub fn of(header: Option<&str>) -> Result<Self, Error> {
         let (scheme, rest) =
             header.and_then(|value| value.split_once(' ')).ok_or(Error::CredentialsMissing)?;
@@ -50,7 +50,7 @@ impl Credentials {
         &self.hash
     }
 
-    /// That no account has this key, or has it no longer.
+    /// The error of a key that no account has, or that was revoked.
     pub fn unknown(&self) -> Error {
         Error::CredentialsUnknown(self.hint.clone())
     }
@@ -62,10 +62,10 @@ fn basic_user(encoded: &str) -> Option<String> {
     decoded.split_once(':').map(|(user, _)| user.to_owned())
 }
 
-/// What keys begin with that tells of nothing but their kind.
+/// The prefixes of keys that a hint may show, because they reveal only the kind of a key.
 const KEY_PREFIXES: [&str; 6] = ["sk_test_", "sk_live_", "rk_test_", "rk_live_", "pk_test_", "pk_live_"];
 
-/// The ends of a key, to tell keys apart: `sk_test_****demo`. Of a short key nothing is shown.
+/// The prefix and the last four characters of a key, to tell keys apart: `sk_test_****demo`. A short key is hidden whole.
 fn hint(key: &str) -> String {
     let characters: Vec<char> = key.chars().collect();
     if characters.len() < 20 || !key.is_ascii() {

@@ -9,7 +9,7 @@ use super::Credentials;
 use crate::schema::{accounts, api_keys};
 use crate::types::ids::AccountId;
 
-/// A row of `api_keys`, for people to look at.
+/// A row of `api_keys` without the hash, for display.
 #[derive(Debug, Queryable, Selectable)]
 #[diesel(table_name = api_keys, check_for_backend(diesel::pg::Pg))]
 pub struct ApiKey {
@@ -19,10 +19,7 @@ pub struct ApiKey {
     pub revoked_at: Option<DateTime<Utc>>,
 }
 
-/// The account that may use `credentials`, if any.
-///
-/// # Errors
-/// What the statement reports.
+/// The account whose key `credentials` is, if the key has not been revoked.
 pub fn account(connection: &mut PgConnection, credentials: &Credentials) -> QueryResult<Option<AccountId>> {
     api_keys::table
         .filter(api_keys::secret_hash.eq(credentials.hash()))
@@ -32,18 +29,12 @@ pub fn account(connection: &mut PgConnection, credentials: &Credentials) -> Quer
         .optional()
 }
 
-/// The account of this id, if there is one.
-///
-/// # Errors
-/// What the statement reports.
+/// The id again, if there is an account with it.
 pub fn account_with_id(connection: &mut PgConnection, id: AccountId) -> QueryResult<Option<AccountId>> {
     accounts::table.find(id).select(accounts::id).first(connection).optional()
 }
 
-/// The name of an account, and when it was made.
-///
-/// # Errors
-/// What the statement reports.
+/// The name of an account, and the time at which it was created.
 pub fn name_and_age(
     connection: &mut PgConnection,
     account: AccountId,
@@ -51,10 +42,7 @@ pub fn name_and_age(
     accounts::table.find(account).select((accounts::name, accounts::created_at)).first(connection)
 }
 
-/// The account of this name, made if it is not there.
-///
-/// # Errors
-/// What the statements report.
+/// The account with this name; it is created if it does not exist.
 pub fn account_named(
     connection: &mut PgConnection,
     name: &str,
@@ -69,10 +57,7 @@ pub fn account_named(
     accounts::table.filter(accounts::name.eq(name)).select(accounts::id).first(connection)
 }
 
-/// Gives `account` a key.
-///
-/// # Errors
-/// What the statement reports.
+/// Adds a key to `account`.
 pub fn insert_key(
     connection: &mut PgConnection,
     account: AccountId,
@@ -88,16 +73,13 @@ pub fn insert_key(
             api_keys::hint.eq(&credentials.hint),
             api_keys::created_at.eq(now),
         ))
-        // Another starter may be making the same key.
+        // Another instance that starts at the same time may insert the same key.
         .on_conflict_do_nothing()
         .execute(connection)?;
     Ok(id)
 }
 
-/// All keys with the names of their accounts, the oldest first.
-///
-/// # Errors
-/// What the statement reports.
+/// All keys with the names of their accounts, oldest first.
 pub fn keys(connection: &mut PgConnection) -> QueryResult<Vec<(String, ApiKey)>> {
     api_keys::table
         .inner_join(accounts::table)
@@ -106,20 +88,14 @@ pub fn keys(connection: &mut PgConnection) -> QueryResult<Vec<(String, ApiKey)>>
         .load(connection)
 }
 
-/// Revokes the keys with this id, and says how many that were.
-///
-/// # Errors
-/// What the statement reports.
+/// Revokes the key with this id, and returns how many keys it revoked.
 pub fn revoke(connection: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> QueryResult<usize> {
     diesel::update(api_keys::table.filter(api_keys::id.eq(id)).filter(api_keys::revoked_at.is_null()))
         .set(api_keys::revoked_at.eq(now))
         .execute(connection)
 }
 
-/// Revokes this very key.
-///
-/// # Errors
-/// What the statement reports.
+/// Revokes the key of these credentials, and returns how many keys it revoked.
 pub fn revoke_credentials(
     connection: &mut PgConnection,
     credentials: &Credentials,

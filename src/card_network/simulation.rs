@@ -59,9 +59,6 @@ pub enum DeliveryMode {
 }
 
 /// Lets the network say later that a captured charge is disputed, if its card is one that does.
-///
-/// # Errors
-/// The database's.
 pub fn announce_dispute(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -78,9 +75,6 @@ pub fn announce_dispute(
 }
 
 /// Lets the network say later how a refund went, if its card is one whose refunds take time or fail.
-///
-/// # Errors
-/// The database's.
 pub fn announce_refund(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -97,9 +91,6 @@ pub fn announce_refund(
 }
 
 /// Lets the network say later how a dispute ended.
-///
-/// # Errors
-/// The database's.
 pub fn announce_verdict(
     connection: &mut PgConnection,
     cause: &Cause,

@@ -4,10 +4,10 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-/// All migrations, in order.
+/// All migrations, in the order in which they are applied.
 pub const MIGRATIONS: EmbeddedMigrations = embed_migrations!();
 
-/// The advisory lock that is held while migrating; the number spells "oncepay".
+/// The number of the advisory lock that is held while migrations run; it spells "oncepay" in ASCII.
 const LOCK: i64 = 0x006f_6e63_6570_6179;
 
 /// Why the database could not be brought up to date.
@@ -23,12 +23,13 @@ pub enum MigrateError {
     Version(String),
 }
 
-/// Applies what is not applied yet, and says how many migrations that were. diesel takes no lock, so this does:
-/// two instances may start together. `url` must lead to the server itself: through a pooler in transaction mode,
-/// the lock of a session means nothing.
+/// Applies all pending migrations, and returns how many there were.
+///
+/// Two instances may start at the same time, and diesel takes no lock, so this function takes one. It is a session lock,
+/// which means nothing behind a pooler in transaction mode: `url` must lead to the server itself.
 ///
 /// # Errors
-/// No connection, a server that is too old, or a migration that fails; those before it stay applied.
+/// See [`MigrateError`]. If a migration fails, those before it stay applied.
 pub fn migrate(url: &str) -> Result<usize, MigrateError> {
     let mut connection = super::connect(url)?;
     check_version(&mut connection)?;

@@ -1,11 +1,12 @@
-//! The database: a fixed set of threads, one for each connection of the pool, and the one way onto them.
+//! The database: a fixed set of threads, one for each connection of the pool, and [`Database::run`], which sends jobs to
+//! them.
 //!
-//! diesel blocks, actix does not, and this module is the only place where a request crosses from one to the
-//! other. It crosses once: all that a request does in the database is one job on one thread. So no await point
-//! can split a transaction, a client that hangs up changes nothing, and no request holds one connection while
-//! it waits for another. The wait for a free thread is asynchronous and ends after [`LEASE_TIMEOUT`].
+//! diesel blocks and actix does not. A request crosses from one to the other here and nowhere else, and it crosses once:
+//! everything that it does in the database is one job on one thread. So no await point can split a transaction, a client
+//! that hangs up changes nothing, and no request holds one connection while it waits for another. The wait for a free
+//! thread is asynchronous and ends after [`LEASE_TIMEOUT`].
 //!
-//! It knows neither requests nor nouns.
+//! This module knows neither requests nor nouns.
 
 pub mod migrate;
 mod rows;
@@ -29,11 +30,13 @@ pub use statement::{NewestOfEach, Part, Together};
 
 use crate::error::{Error, is_lost};
 
-/// The longest wait for a thread and its connection together; past it the answer is 503, which so comes within 2 s.
+/// The longest wait for a thread and its connection together; after it the answer is 503, within 2 s of the request.
 pub const LEASE_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// What libpq is told besides the URL, unless that says something itself: a server whose machine has vanished is
-/// given up, both when connecting and in the middle of a statement.
+/// The parameters that are added to the URL unless it sets them itself.
+///
+/// With them libpq gives up on a server whose machine has vanished, both while it connects and in the middle of a
+/// statement.
 const CONNECTION_LIMITS: [(&str, &str); 5] = [
     ("connect_timeout", "2"),
     ("tcp_user_timeout", "10000"),
@@ -42,28 +45,36 @@ const CONNECTION_LIMITS: [(&str, &str); 5] = [
     ("keepalives_count", "3"),
 ];
 
-/// The longest wait for a job that has begun. Statements are bounded by the server ([`SESSION`], [`BEGIN`]), so this
-/// is reached only when the server itself hangs; whether the job commits is then unknown.
+/// The longest wait for a job that has begun.
+///
+/// The server limits the time of statements ([`SESSION`], [`BEGIN`]), so this limit is reached only when the server itself
+/// hangs. Whether the job commits is then unknown.
 const JOB_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long the start of the program waits for a server that recovers.
+/// How long the program waits, when it starts, for a server that recovers.
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The bounds of statements that stand in no transaction of ours, such as a look-up.
+/// The limits of statements outside of our transactions, such as a look-up.
 const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'";
 
-/// How the plans of prepared statements are made, which are kept: one that is made while a table is nearly empty would
-/// read it from end to end, and go on so when it has a million rows. All tables that grow have indexes for what is asked
-/// of them, so such a plan is never wanted; and where one cannot be avoided, its price is no reason to compile (`jit`).
+/// The planner settings of each connection.
+///
+/// Prepared statements keep their plans. One made on a nearly empty table would scan it, and would still scan it at a
+/// million rows. Every table that grows has an index for each of our queries, so a scan is never wanted. Where a scan
+/// cannot be avoided, `enable_seqscan = off` makes its cost look huge, which must not start a compilation (`jit`).
 const PLANNING: &str = "SET enable_seqscan = off; SET jit = off";
 
-/// Opens a transaction that writes. READ COMMITTED is relied upon: each statement sees what was committed
-/// before it began, so what is read under a lock is current.
+/// Opens a transaction that writes.
+///
+/// The rules depend on READ COMMITTED: each statement sees what was committed before it began, so a row that is read
+/// under a lock is current.
 pub const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SET LOCAL lock_timeout = '250ms'; SET LOCAL statement_timeout = '5s'";
 
-/// Opens a transaction that only reads. What a list asks is planned for its very values and the tables as they are, which
-/// differ more than the planning costs; what a transaction writes goes by keys, and keeps its plans.
+/// Opens a transaction that only reads.
+///
+/// A list is planned anew for its values, because the best plan differs from one list to the next, and a bad one costs more
+/// than the planning. Transactions that write find their rows by keys, so they use cached plans.
 pub const BEGIN_READ_ONLY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; \
      SET LOCAL statement_timeout = '5s'; SET LOCAL plan_cache_mode = force_custom_plan";
 
@@ -72,18 +83,18 @@ pub const BEGIN_READ_ONLY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONL
 pub struct Options {
     pub url: String,
     pub pool_size: u32,
-    /// Off behind a pooler in transaction mode: there, one client's prepared statement can meet another's.
+    /// Must be off behind a pooler in transaction mode, where clients would see each other's prepared statements.
     pub statement_cache: bool,
 }
 
-/// Without the URL, which may hold a password.
+/// Leaves out the URL, which may hold a password.
 impl fmt::Debug for Options {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} connections, statement cache: {}", self.pool_size, self.statement_cache)
     }
 }
 
-/// The threads and their pool. Cloning shares them; dropping the last one lets what runs end.
+/// A handle to the threads and their pool; the threads end their jobs and stop when the last handle is dropped.
 #[derive(Clone)]
 pub struct Database(Arc<Threads>);
 
@@ -93,12 +104,12 @@ struct Threads {
     leases: Arc<Semaphore>,
 }
 
-/// A job did not end in time. It may end later, and commit.
+/// The error of a job that did not end in time; it may still end later, and commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut;
 
 impl From<TimedOut> for Error {
-    /// For a job that only reads.
+    /// Correct only for a job that reads: it left nothing behind.
     fn from(_: TimedOut) -> Self {
         Error::Unavailable("the job did not end in time".to_owned())
     }
@@ -107,7 +118,7 @@ impl From<TimedOut> for Error {
 type Job = Box<dyn FnOnce(&Pool<ConnectionManager<PgConnection>>) + Send>;
 
 impl Database {
-    /// Starts the threads. Connections are made as they are needed, so this succeeds without a server too.
+    /// Starts the threads; connections are made when they are needed, so this succeeds even without a server.
     pub fn open(options: Options) -> Self {
         let options = Options { url: with_limits(&options.url), ..options };
         let (jobs, queue) = crossbeam_channel::unbounded::<Job>();
@@ -117,7 +128,7 @@ impl Database {
             .test_on_check_out(false)
             .connection_timeout(LEASE_TIMEOUT)
             .connection_customizer(Box::new(options.clone()))
-            // A failure is reported where it is met; the pool would repeat it every second.
+            // The job that needs the connection reports the failure. The pool would log it every second.
             .error_handler(Box::new(r2d2::NopErrorHandler))
             .build_unchecked(ConnectionManager::new(&options.url));
         for number in 0..options.pool_size {
@@ -125,17 +136,17 @@ impl Database {
             std::thread::Builder::new()
                 .name(format!("database-{number}"))
                 .spawn(move || queue.iter().for_each(|job| job(&pool)))
-                .expect("the system has room for a few threads");
+                .expect("the system can start a few threads");
         }
         let leases = Arc::new(Semaphore::new(options.pool_size as usize));
         Self(Arc::new(Threads { options, jobs, leases }))
     }
 
-    /// Runs `work` as one job on one database thread. It ends even if this future is dropped.
+    /// Runs `work` as one job on one database thread; the job runs to its end even if this future is dropped.
     ///
     /// # Errors
-    /// [`TimedOut`] when it did not end in time. Inside: what `work` returns; [`Error::Unavailable`] when no connection
-    /// was to be had in time, and nothing ran; [`Error::Internal`] when it panicked.
+    /// The outer error is [`TimedOut`] if the job did not end in time. The inner error is that of `work`,
+    /// [`Error::Unavailable`] if no connection was free in time and nothing ran, or [`Error::Internal`] if `work` panicked.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut PgConnection) -> Result<T, Error> + Send + 'static,
@@ -143,7 +154,7 @@ impl Database {
         let deadline = Instant::now() + LEASE_TIMEOUT;
         let wait = tokio::time::timeout_at(deadline.into(), Arc::clone(&self.0.leases).acquire_owned());
         let lease = match wait.await {
-            Ok(lease) => lease.expect("no job is sent after the end"),
+            Ok(lease) => lease.expect("no job is sent after `close`"),
             Err(_) => return Ok(Err(Error::Unavailable("no database thread was free in time".to_owned()))),
         };
         let (answer, outcome) = oneshot::channel();
@@ -155,7 +166,7 @@ impl Database {
                 Err(error) => Err(Error::Unavailable(format!("no connection: {error}"))),
             };
             drop(lease);
-            // Nobody listens when the client has gone; what was committed stays committed.
+            // This fails when the client has hung up. The job has committed or not, and that stands.
             let _ = answer.send(result);
         });
         self.0.jobs.send(job).expect("the threads live as long as the sender");
@@ -165,14 +176,18 @@ impl Database {
         }
     }
 
-    /// Waits until every job has ended. No job may be sent afterwards.
+    /// Waits until every job has ended; no job may be sent afterwards.
     pub async fn close(&self) {
         let _ = self.0.leases.acquire_many(self.0.options.pool_size).await;
         self.0.leases.close();
     }
 
-    /// Does `statement`, the first of a job or its BEGIN; should the connection be lost, once more on a fresh one, since
-    /// the one from the pool may have died while it lay idle. Nothing else is ever tried twice.
+    /// Runs `statement`, and once more on a new connection if the pool's one was lost while it was idle.
+    ///
+    /// `statement` must be the first of a job, or its `BEGIN`. No other statement is ever run twice.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if there is no new connection, and the errors of `statement`.
     pub fn with_reconnect<T>(
         &self,
         connection: &mut PgConnection,
@@ -183,7 +198,7 @@ impl Database {
                 *connection = self.connect()?;
                 Ok(statement(connection)?)
             }
-            done => Ok(done?),
+            result => Ok(result?),
         }
     }
 
@@ -203,14 +218,14 @@ impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Options {
         } else {
             connection.set_prepared_statement_cache_size(CacheSize::Disabled);
         }
-        // error.rs knows a lock timeout by its English text. Only a superuser may set this, and only a server
-        // that was set up in another language needs it, so a refusal is no reason to stop.
+        // src/error/mod.rs recognises a lock timeout by its English text. Only a server with messages in another language
+        // needs this setting, and only a superuser may change it, so a refusal is ignored.
         let _ = diesel::sql_query("SET lc_messages = 'C'").execute(connection);
         connection.batch_execute(SESSION).map_err(diesel::r2d2::Error::QueryError)
     }
 }
 
-/// A libpq URL or list of `name=value`, with [`CONNECTION_LIMITS`].
+/// Adds [`CONNECTION_LIMITS`] to a libpq URL or to a list of `name=value`.
 fn with_limits(url: &str) -> String {
     let url = url.trim_end_matches('?');
     let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
@@ -226,10 +241,10 @@ fn with_limits(url: &str) -> String {
     limited
 }
 
-/// Connects; a server that starts or recovers is waited for.
+/// Connects, and waits up to a minute for a server that starts or recovers.
 ///
 /// # Errors
-/// It cannot be reached, or does not come to itself.
+/// The server cannot be reached, or it does not recover in time.
 pub fn connect(url: &str) -> ConnectionResult<PgConnection> {
     let deadline = Instant::now() + RECOVERY_PATIENCE;
     loop {
@@ -239,24 +254,21 @@ pub fn connect(url: &str) -> ConnectionResult<PgConnection> {
             {
                 std::thread::sleep(Duration::from_millis(100));
             }
-            ended => return ended,
+            result => return result,
         }
     }
 }
 
 /// Begins a transaction with `sql`, through diesel's manager, so that a nested `transaction()` is a savepoint.
-///
-/// # Errors
-/// What the statement reports.
 pub fn begin(connection: &mut PgConnection, sql: &str) -> QueryResult<()> {
     AnsiTransactionManager::begin_transaction_sql(connection, sql)
 }
 
-/// Commits.
+/// Commits the transaction.
 ///
 /// # Errors
-/// [`Error::OutcomeUnknown`] if the connection broke, since the server may have committed before; else what
-/// the server said, after a rollback.
+/// [`Error::OutcomeUnknown`] if the connection broke, because the server may have committed before that. Any other error
+/// is the server's, and the transaction is rolled back.
 pub fn commit(connection: &mut PgConnection, keyed: bool) -> Result<(), Error> {
     use diesel::result::DatabaseErrorKind::{ClosedConnection, UnableToSendCommand, Unknown};
     use diesel::result::Error::{BrokenTransactionManager, DatabaseError, RollbackErrorOnCommit};
@@ -270,26 +282,26 @@ pub fn commit(connection: &mut PgConnection, keyed: bool) -> Result<(), Error> {
     })
 }
 
-/// Fails if an earlier statement of this transaction did.
+/// Checks that no earlier statement of this transaction has failed.
 ///
 /// # Errors
-/// The transaction is lost.
-pub fn prove_alive(connection: &mut PgConnection) -> QueryResult<()> {
+/// The transaction has failed and can only be rolled back.
+pub fn check_transaction(connection: &mut PgConnection) -> QueryResult<()> {
     diesel::select(diesel::dsl::sql::<diesel::sql_types::Bool>("true"))
         .get_result::<bool>(connection)
         .map(drop)
 }
 
-/// Rolls back. A connection on which that fails is dropped by the pool, and the server then does the same.
+/// Rolls the transaction back. If that fails, the pool drops the connection, and the server rolls back.
 pub fn rollback(connection: &mut PgConnection) {
     let _ = AnsiTransactionManager::rollback_transaction(connection);
 }
 
-/// What a panic said, for the log.
+/// The message of a panic, for the log.
 pub fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
     let text =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", text.unwrap_or("with a value that is no text"))
+    format!("panicked: {}", text.unwrap_or("with a value that is not a text"))
 }
 
 #[cfg(test)]

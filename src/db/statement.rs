@@ -8,18 +8,18 @@ use uuid::Uuid;
 
 use crate::types::ids::AccountId;
 
-/// `WITH a AS (…), b AS (…) …`: one round trip and one snapshot for statements that do not read each other's
-/// rows. Foreign keys among them are checked when all of it is done.
+/// `WITH a AS (…), b AS (…) …`: several statements in one round trip and one snapshot.
 ///
-/// `parts` is a tuple of [`Part`]s. As each type of statement has its own query id, so has each combination, and
-/// diesel keeps it prepared.
+/// The statements do not see each other's rows. PostgreSQL checks the foreign keys among them at the end of the whole.
+/// `parts` is a tuple of [`Part`]s. Each combination of types has its own query id, so diesel caches its prepared
+/// statement.
 #[derive(Debug, QueryId)]
 pub struct Together<Parts, Last> {
     parts: Parts,
     last: Last,
 }
 
-/// A statement under a name.
+/// A statement of [`Together`] and its name.
 #[derive(Debug, QueryId)]
 pub struct Part<Statement> {
     name: &'static str,
@@ -59,9 +59,9 @@ impl<Parts: QueryFragment<Pg>, Last: QueryFragment<Pg>> QueryFragment<Pg> for To
 
 impl<Parts, Last> RunQueryDsl<PgConnection> for Together<Parts, Last> {}
 
-/// The newest rows of each of several owners, in one statement: at most `limit` of each, the newest first.
+/// Selects the newest rows of several owners in one statement: at most `limit` for each owner, the newest first.
 ///
-/// `LATERAL` makes it one look at an index for each owner. A plain condition on the owners would read all their rows.
+/// `LATERAL` makes it one index scan for each owner. A plain condition on the owners would read all their rows.
 #[derive(Debug)]
 pub struct NewestOfEach<'a, Columns> {
     pub columns: Columns,
@@ -94,7 +94,7 @@ impl<Columns: QueryFragment<Pg>> QueryFragment<Pg> for NewestOfEach<'_, Columns>
     }
 }
 
-/// Written out, because the derived one knows no lifetimes. Each table has columns of its own type.
+/// Written by hand, because the derive does not support lifetimes. The columns of each table have a type of their own.
 impl<Columns: 'static> QueryId for NewestOfEach<'_, Columns> {
     type QueryId = NewestOfEach<'static, Columns>;
     const HAS_STATIC_QUERY_ID: bool = true;
@@ -106,8 +106,10 @@ impl<Columns: Expression> Query for NewestOfEach<'_, Columns> {
 
 impl<Columns> RunQueryDsl<PgConnection> for NewestOfEach<'_, Columns> {}
 
-/// That a column is one of these ids. A single one is compared as such: the length of a list is not known to a plan that
-/// is kept for all values, and a plan for a long one may look at every row of the account.
+/// The condition that a column equals one of these ids.
+///
+/// A single id is compared with `=`. A cached plan does not know the length of a list, and a plan for a long list may read
+/// every row of the account.
 macro_rules! one_of {
     ($table:ident::$column:ident, $ids:expr) => {
         match $ids {

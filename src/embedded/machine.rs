@@ -1,4 +1,4 @@
-//! What the machine offers: a directory for the cluster, a user who may run the server, and PostgreSQL's programs.
+//! Finds a directory for the cluster, a user who may run the server, and PostgreSQL's programs.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -11,15 +11,15 @@ use std::process::{Command, Stdio};
 
 use super::{StartError, failed};
 
-/// Where root keeps clusters that their user could not reach elsewhere.
+/// The directory for clusters of root whose server's user cannot reach the data directory.
 const FALLBACK: &str = "/var/lib/oncepay";
 const OLDEST_MAJOR: u32 = 15;
 
-/// Where the cluster is, and as whom its server runs.
+/// The directory of the cluster, and the user of its server.
 #[derive(Debug)]
 pub(super) struct Place {
     home: PathBuf,
-    /// `None`: as ourselves, because we are not root.
+    /// `None` if we are not root; the server then runs as our user.
     user: Option<User>,
 }
 
@@ -30,7 +30,7 @@ struct User {
 }
 
 impl Place {
-    /// Settles the directory and the user. The same `data_dir` always leads to the same place.
+    /// Chooses the directory and the user. The same `data_dir` always leads to the same place.
     pub fn choose(data_dir: &Path) -> Result<Place, StartError> {
         let home = make_home(data_dir)?;
         let owner = cluster_owner(&home)?;
@@ -60,7 +60,7 @@ impl Place {
         let home = make_home(&Path::new(FALLBACK).join(below_root))?;
         let uid = user.uid;
         log::info!(
-            "user {uid}, who runs the private PostgreSQL, cannot reach {}: it is kept in {}",
+            "user {uid}, who runs the private PostgreSQL, cannot reach {}: the cluster is in {}",
             unreachable.display(),
             home.display()
         );
@@ -81,14 +81,15 @@ impl Place {
         self.user.map_or_else(effective_uid, |user| user.uid)
     }
 
-    /// A command that runs as the server's user, with none of our environment: it may hold secrets, and variables that
-    /// change what PostgreSQL does.
+    /// A command that runs as the server's user, without our environment.
+    ///
+    /// The environment may hold secrets, and variables that change how PostgreSQL works.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            // The server's messages decide whether a start is tried again, so they must not be translated.
+            // The code recognises some of the server's messages by their English text.
             .env("LC_ALL", "C")
             .current_dir(&self.home)
             .stdin(Stdio::null());
@@ -102,14 +103,14 @@ impl Place {
         command
     }
 
-    /// Opens a file of ours in the home directory, creating it on first use.
+    /// Opens a file in the home directory, and creates it if it does not exist.
     pub fn open_file(&self, name: &str) -> Result<File, StartError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         open_plain(&mut options, &self.home.join(name))
     }
 
-    /// Makes sure that `path` is a directory that the server's user owns and nobody else may enter.
+    /// Makes `path` a directory that the server's user owns and no other user may enter.
     pub fn make_private_directory(&self, path: &Path) -> Result<(), StartError> {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -135,15 +136,15 @@ impl Place {
         directory.set_permissions(Permissions::from_mode(0o700)).map_err(failed("change the mode of", path))
     }
 
-    /// The working directory of a process of the server's user; `None` also if the process is dead or a zombie.
+    /// The working directory of a process of the server's user; `None` if the process is dead or a zombie.
     ///
-    /// The server's user asks, because in a container root may not look at the processes of others.
+    /// The command runs as the server's user, because in a container root may not inspect the processes of other users.
     pub fn working_directory(&self, pid: u32) -> Option<PathBuf> {
         let output = if Path::new("/proc/self/cwd").exists() {
             let link = format!("/proc/{pid}/cwd");
             self.command("readlink").args(["-n", &link]).output()
         } else {
-            // macOS has no /proc. The answer is three lines, and the last one is `n` and the path.
+            // macOS has no /proc. lsof prints three lines, and the last one is `n` and the path.
             let pid = pid.to_string();
             self.command("lsof").args(["-a", "-d", "cwd", "-F", "n", "-p", &pid]).output()
         };
@@ -164,8 +165,9 @@ impl Place {
     }
 }
 
-/// Opens a plain file, and refuses links: an unprivileged user who can write to the directory could have planted one,
-/// to have root write to a file elsewhere.
+/// Opens a plain file, and refuses links.
+///
+/// An unprivileged user who can write to the directory could plant a link, so that root writes to a file elsewhere.
 pub(super) fn open_plain(options: &mut OpenOptions, path: &Path) -> Result<File, StartError> {
     let file = options
         // Without O_NONBLOCK, opening a planted pipe would wait for ever.
@@ -191,11 +193,11 @@ fn open_failed(path: &Path, error: std::io::Error) -> StartError {
     }
 }
 
-/// The directory of PostgreSQL's programs: of that major version, or the newest that we can use.
+/// The directory of PostgreSQL's programs, of the given major version or of the newest one that we can use.
 pub(super) fn find_binaries(major: Option<u32>) -> Option<PathBuf> {
     candidates()
         .into_iter()
-        // A directory of the PATH may only have links to some of the programs. The others are where the links lead.
+        // A directory of the PATH may have links to some of the programs only. All are in the directory of the targets.
         .filter_map(|directory| fs::canonicalize(directory.join("initdb")).ok())
         .filter_map(|initdb| Some(initdb.parent()?.to_owned()))
         .filter_map(|directory| Some((installed_major(&directory)?, directory)))
@@ -266,14 +268,14 @@ fn close_inherited_files() -> std::io::Result<()> {
 pub(super) fn make_home(data_dir: &Path) -> Result<PathBuf, StartError> {
     if !data_dir.is_dir() {
         fs::create_dir_all(data_dir).map_err(failed("create", data_dir))?;
-        // Root's umask may be strict, but the server's user must get to the cluster in here, which is private itself.
+        // Root's umask may be strict, but the server's user must reach the cluster inside. The cluster itself is private.
         fs::set_permissions(data_dir, Permissions::from_mode(0o755))
             .map_err(failed("change the mode of", data_dir))?;
     }
     fs::canonicalize(data_dir).map_err(failed("open", data_dir))
 }
 
-/// The owner of the cluster, if there is one.
+/// The owner of the cluster, if it exists.
 fn cluster_owner(home: &Path) -> Result<Option<User>, StartError> {
     let data = home.join("data");
     match fs::symlink_metadata(&data) {
@@ -284,7 +286,7 @@ fn cluster_owner(home: &Path) -> Result<Option<User>, StartError> {
     }
 }
 
-/// The user that root runs a new cluster as: who called sudo, else a user of the system.
+/// The user that runs a new cluster for root: the user who called sudo, else `postgres` or `nobody`.
 fn unprivileged_user() -> Result<User, StartError> {
     let caller = std::env::var("SUDO_USER").ok();
     let names = caller.as_deref().into_iter().chain(["postgres", "nobody"]);

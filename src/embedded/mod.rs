@@ -1,4 +1,5 @@
-//! The private PostgreSQL: a cluster of our own, so that nothing but PostgreSQL's programs must be installed.
+//! The private PostgreSQL: a cluster that oncepay creates and runs itself, so that only PostgreSQL's programs need to be
+//! installed.
 //!
 //! Several processes may use one data directory. The first one starts the server, the others attach to it, and the
 //! last one to leave stops it. A process that is killed leaves the server running for the next one to attach to.
@@ -6,13 +7,13 @@
 //! ```text
 //! data/          the cluster, made as data.new/ and renamed when it is complete
 //! socket/        the server's Unix socket; in /tmp when a client could not use its path
-//! postgres.log   what the server and initdb say
-//! start.lock     held while somebody creates, starts or stops the server
-//! users.lock     shared by everybody who uses the server
+//! postgres.log   the output of the server and of initdb
+//! start.lock     locked while a process creates, starts or stops the server
+//! users.lock     locked, shared, by each process that uses the server
 //! ```
 //!
-//! In reading order: this file says who starts and stops the server, `postmaster` how, and `machine` with which
-//! programs, as which user and where.
+//! This file decides which process starts and stops the server, `postmaster` does it, and `machine` finds the programs,
+//! the user and the directory.
 
 mod machine;
 mod postmaster;
@@ -25,27 +26,25 @@ use std::process::Child;
 use machine::Place;
 use postmaster::Server;
 
-/// A share in the private server: it runs at least as long as this value lives.
-///
-/// Dropping it leaves, like [`Cluster::stop`].
+/// A use of the private server, which runs at least as long as this value lives; dropping it is [`Cluster::stop`].
 #[derive(Debug)]
 pub struct Cluster {
     server: Server,
-    /// The postmaster, if it is our child and not that of another user of the cluster.
+    /// The postmaster, if this process started it.
     child: Option<Child>,
     start_lock: File,
     users_lock: File,
 }
 
 impl Cluster {
-    /// Starts (or attaches to) the private cluster in `data_dir`, creating it on first use.
+    /// Starts the private cluster in `data_dir` or attaches to it, and creates it if it does not exist.
     ///
-    /// It blocks until the server answers, and waits for others that start or stop the same server. When we are root
-    /// and the server's unprivileged user cannot reach `data_dir`, the cluster is kept under `/var/lib/oncepay`.
+    /// This blocks until the server answers, and while another process starts or stops the same server. If we are root and
+    /// the server's unprivileged user cannot reach `data_dir`, the cluster is created under `/var/lib/oncepay`.
     ///
     /// # Errors
     ///
-    /// See [`StartError`]. A cluster that exists is never changed or removed by a start that fails.
+    /// See [`StartError`]. A start that fails never changes or removes an existing cluster.
     pub fn start(data_dir: &Path) -> Result<Cluster, StartError> {
         let place = Place::choose(data_dir)?;
         let start_lock = place.open_file("start.lock")?;
@@ -66,12 +65,12 @@ impl Cluster {
         self.server.url(database)
     }
 
-    /// Leaves the cluster; the last one to leave stops the server (fast shutdown) and waits for it.
+    /// Ends the use; the last process to do so stops the server (fast shutdown) and waits for its end.
     pub fn stop(self) {
         drop(self);
     }
 
-    /// The process id of the postmaster; `None` when it does not run (any more).
+    /// The process id of the postmaster; `None` if it does not run.
     #[must_use]
     pub fn postmaster_pid(&self) -> Option<u32> {
         self.server.pid()
@@ -91,7 +90,8 @@ impl Cluster {
 
     fn leave(&mut self) -> io::Result<()> {
         self.start_lock.lock()?;
-        // Our share becomes exclusive only if nobody else has one, and nobody can join while we hold the start lock.
+        // Our shared lock can become exclusive only if no other process holds one. No process can join while we hold the
+        // start lock.
         match self.users_lock.try_lock() {
             Ok(()) => self.server.shut_down(),
             Err(TryLockError::WouldBlock) => {}
@@ -100,7 +100,7 @@ impl Cluster {
         if let Some(child) = &mut self.child {
             child.try_wait()?;
         }
-        // Closing the files is not enough: a process that another thread is about to start may still share them.
+        // Closing the files would not release the locks if another thread is starting a process that inherits the files.
         self.users_lock.unlock()?;
         self.start_lock.unlock()
     }
@@ -115,12 +115,9 @@ impl Drop for Cluster {
     }
 }
 
-/// Makes the data directory as the cluster needs it, for what else is kept there before the cluster starts. Everybody may
-/// search it, since root's server runs as another user; what it holds is private itself.
+/// Creates the data directory with the mode that the cluster needs, for files that are written before the cluster starts.
 ///
-/// # Errors
-///
-/// [`StartError::Io`].
+/// Every user may search the directory, because root's server runs as another user. The files in it are private themselves.
 pub fn make_directory(data_dir: &Path) -> Result<(), StartError> {
     machine::make_home(data_dir).map(drop)
 }
@@ -141,14 +138,14 @@ pub enum StartError {
     )]
     NoBinaries,
 
-    /// The cluster exists, but the programs of its major version do not.
+    /// The cluster exists, but the programs of its major version are not installed.
     #[error(
         "the cluster in {} was made by PostgreSQL {major}, which is not installed: install it (Debian, Ubuntu: \
          `apt-get install postgresql-{major}` as root), or choose another --data-dir", path.display()
     )]
     OtherMajor { path: PathBuf, major: u32 },
 
-    /// A directory stands where the cluster should be, and is none.
+    /// The directory of the cluster has other contents.
     #[error("{} is not a PostgreSQL cluster: choose another --data-dir, or move it away", .0.display())]
     NotACluster(PathBuf),
 
@@ -166,25 +163,25 @@ pub enum StartError {
     )]
     Unreachable { path: PathBuf, uid: u32 },
 
-    /// Another user made this file or directory.
+    /// Another user owns this file or directory.
     #[error("{} belongs to user {uid}: run oncepay as that user, or choose another --data-dir", path.display())]
     NotOurs { path: PathBuf, uid: u32 },
 
     /// A link or special file, where writing could change a file elsewhere.
-    #[error("{} is a link or a special file, and it is not safe to use: look at it, then remove it", .0.display())]
+    #[error("{} is a link or a special file, which is not safe to use: look at it, then remove it", .0.display())]
     Unsafe(PathBuf),
 
     /// `initdb` failed.
     #[error("initdb could not create a cluster in {}. It said:\n{output}", path.display())]
     Initdb { path: PathBuf, output: String },
 
-    /// The server ended while it started.
+    /// The server ended before it was ready.
     #[error("PostgreSQL did not start. Its log, {}, says:\n{output}", log.display())]
     Ended { log: PathBuf, output: String },
 
-    /// The server, or what is left of the one before it, keeps us waiting.
+    /// The server, or a process of the previous server, took too long.
     #[error(
-        "PostgreSQL is not ready after {seconds} s: see {}, and start again to go on waiting", log.display()
+        "PostgreSQL is not ready after {seconds} s: see {}, or start again to wait longer", log.display()
     )]
     TooSlow { log: PathBuf, seconds: u64 },
 
@@ -193,7 +190,7 @@ pub enum StartError {
     Io { action: &'static str, path: PathBuf, cause: io::Error },
 }
 
-/// Names what failed, for `map_err`.
+/// Makes a [`StartError::Io`] that names the action and the path, for `map_err`.
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StartError {
     move |cause| StartError::Io { action, path: path.to_owned(), cause }
 }

@@ -1,4 +1,4 @@
-//! The server: created by `initdb`, started by us, stopped by `pg_ctl`.
+//! Creates the cluster with `initdb`, starts its server, and stops it with `pg_ctl`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -14,21 +14,22 @@ use super::machine::{Place, find_binaries, open_plain};
 use super::{StartError, failed};
 
 const SUPERUSER: &str = "oncepay";
-/// Only part of the socket's name: the server does not listen on TCP.
+/// Only a part of the socket's name, because the server does not listen on TCP.
 const PORT: u16 = 5432;
 const MAX_CONNECTIONS: u32 = 200;
-/// What fits in a `sockaddr_un`, in bytes.
+/// The longest path that fits in a `sockaddr_un`, in bytes.
 const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
 /// More than any system's largest process id, and still a positive `pid_t`.
 const IMPOSSIBLE_PID: &str = "2147483647";
-/// Recovery after a crash takes part of it, and so does waiting for the processes of a killed server.
+/// The longest wait for a server to be ready, which includes recovery after a crash and the end of a killed server's
+/// processes.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a server may take to stop before it is stopped less gently.
+/// How long a server may take to stop before it is stopped in the mode `immediate`.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A cluster that exists, and the means to run it.
+/// An existing cluster, with the programs and the user that run its server.
 #[derive(Debug)]
 pub(super) struct Server {
     place: Place,
@@ -38,17 +39,17 @@ pub(super) struct Server {
     log: File,
 }
 
-/// What `postmaster.pid` and the process that it names say.
+/// The state of the server, from `postmaster.pid` and the process that it names.
 enum Status {
     Gone,
-    /// It starts or recovers.
+    /// The server starts or recovers.
     Busy(u32),
     Stopping(u32),
     Ready(u32),
 }
 
 impl Server {
-    /// Finds PostgreSQL's programs, and creates the cluster if there is none. The caller holds `start_lock`.
+    /// Finds PostgreSQL's programs, and creates the cluster if it does not exist. The caller holds `start_lock`.
     pub fn prepare(place: Place, start_lock: &File) -> Result<Server, StartError> {
         let data = place.home().join("data");
         let exists = data.is_dir();
@@ -65,7 +66,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Waits until the server is ready, having started it if it does not run. The child is ours to wait for.
+    /// Starts the server if it does not run, waits until it is ready, and returns the child if it started one.
     pub fn bring_up(&self) -> Result<Option<Child>, StartError> {
         let deadline = Instant::now() + PATIENCE;
         let mut log_start = 0;
@@ -74,7 +75,7 @@ impl Server {
         while Instant::now() < deadline {
             match self.status() {
                 Status::Ready(_) => return Ok(child),
-                // A server that is told to stop while it recovers from a crash of one of its processes may never do so.
+                // A server that is asked to stop while it recovers from a crash of one of its processes may never stop.
                 Status::Stopping(_) if Instant::now() > must_have_stopped => {
                     self.stop("immediate")?;
                     must_have_stopped = deadline;
@@ -94,20 +95,22 @@ impl Server {
         Err(StartError::TooSlow { log: self.log_path(), seconds: PATIENCE.as_secs() })
     }
 
-    /// Ends all sessions, stops the server and waits for it. Failures are logged: the next start attaches to it.
+    /// Ends all sessions, stops the server and waits for its end.
+    ///
+    /// A failure is only logged: the next start attaches to the server that still runs.
     pub fn shut_down(&self) {
         let Some(pid) = self.pid() else { return };
-        // What "immediate" leaves, the next start recovers: nothing that was committed is lost.
+        // After an "immediate" stop, the next start recovers, and nothing that was committed is lost.
         if let Err(error) = self.stop("fast").or_else(|_| self.stop("immediate")) {
             log::error!("the private PostgreSQL did not stop: {error}");
         }
-        // pg_ctl waits for the pid file to go, and the process ends a moment later.
+        // pg_ctl waits until the pid file is gone. The process ends a moment later.
         let deadline = Instant::now() + Duration::from_secs(5);
         while self.runs_here(pid) && Instant::now() < deadline {
             sleep(POLL);
         }
         if self.socket_directory.parent() != Some(self.home()) {
-            // Not empty, if the server still runs; then it stays.
+            // This fails if the server still runs, because the directory is then not empty.
             let _ = fs::remove_dir(&self.socket_directory);
         }
     }
@@ -151,7 +154,7 @@ impl Server {
     }
 
     fn create(&self, start_lock: &File) -> Result<(), StartError> {
-        // Only a complete cluster gets its name. What a killed starter left is removed here.
+        // Only a complete cluster is renamed to `data`. An incomplete one of a killed process is removed here.
         let unfinished = self.home().join("data.new");
         match fs::remove_dir_all(&unfinished) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -172,12 +175,12 @@ impl Server {
             .place
             .command(self.binaries.join("initdb"))
             .args(["--username", SUPERUSER, "--auth=trust", "--data-checksums"])
-            // The C locale sorts alike on every machine, and no update of the C library changes its order.
+            // The C locale has the same order on every machine, and an update of the C library does not change it.
             .args(["--encoding=UTF8", "--locale=C", "--no-instructions"])
             .arg("--pgdata")
             .arg(directory)
-            // initdb outlives a starter that is killed. As it keeps the lock open, and writes to a file and not to a
-            // pipe that would break, the next starter waits until it has ended.
+            // initdb survives if this process is killed. It inherits the lock and writes to a file (a pipe would break),
+            // so the next process that starts waits until initdb has ended.
             .stdin(start_lock.try_clone().map_err(failed("share", directory))?)
             .stdout(self.share_log()?)
             .stderr(self.share_log()?)
@@ -191,12 +194,12 @@ impl Server {
 
     /// Starts a postmaster. The caller knows that none runs.
     fn launch(&self) -> Result<Child, StartError> {
-        // Nobody can connect but the server's user (and root), whom trust authentication therefore believes.
+        // Only the server's user and root can reach the socket, so trust authentication is safe.
         self.place.make_private_directory(&self.socket_directory)?;
-        // The process ids in these files may belong to other processes by now, for which the server would yield.
+        // The process ids in these files may belong to other processes by now, and the server would then refuse to start.
         forget_pid(&self.pid_file())?;
         forget_pid(&self.socket_directory.join(format!(".s.PGSQL.{PORT}.lock")))?;
-        // What makes commits durable (fsync, synchronous_commit, full_page_writes) is on by default and stays on.
+        // The settings that make commits durable (fsync, synchronous_commit, full_page_writes) are on by default.
         self.place
             .command(self.binaries.join("postgres"))
             .arg("-D")
@@ -208,13 +211,16 @@ impl Server {
             .args(["-c", "log_destination=stderr", "-c", "logging_collector=off"])
             .stdout(self.share_log()?)
             .stderr(self.share_log()?)
-            // Ctrl-C goes to the terminal's process group. The server must live on until we have stopped using it.
+            // Ctrl-C goes to the terminal's process group, and the server must run until we stop using it.
             .process_group(0)
             .spawn()
             .map_err(failed("run postgres in", &self.binaries))
     }
 
-    /// An error, unless the server refused to start because processes of a killed one are still there.
+    /// Checks that the server refused to start only because processes of a killed server still run.
+    ///
+    /// # Errors
+    /// The server ended for another reason.
     fn expect_leftovers(&self, log_start: u64) -> Result<(), StartError> {
         let output = self.log_since(log_start)?;
         if output.contains("already exists") || output.contains("still in use") {
@@ -233,7 +239,7 @@ impl Server {
             return Status::Gone;
         }
         let mut lines = text.lines();
-        // A minus sign marks a server that somebody runs by hand in single-user mode.
+        // A minus sign marks a server that a person runs in single-user mode.
         let first = lines.next().unwrap_or_default().trim_start_matches('-');
         match (first.parse(), lines.nth(6).map(str::trim)) {
             (Ok(pid), _) if !self.runs_here(pid) => Status::Gone,
@@ -248,8 +254,9 @@ impl Server {
         self.place.working_directory(pid).as_ref() == Some(&self.data)
     }
 
-    /// Relative to the data directory, where the server works: the setting is a list, in which some characters of an
-    /// absolute path would have to be quoted.
+    /// The path of the socket directory for the server, relative to the data directory if possible.
+    ///
+    /// The server's setting is a list, in which some characters of an absolute path would need quotes.
     fn socket_directory_for_server(&self) -> PathBuf {
         match self.socket_directory.strip_prefix(self.home()) {
             Ok(below_home) => Path::new("..").join(below_home),
@@ -302,11 +309,11 @@ fn socket_directory(place: &Place) -> Result<PathBuf, StartError> {
     let directory = home.join("socket");
     let socket = directory.join(format!(".s.PGSQL.{PORT}"));
     let socket = socket.as_os_str().as_bytes();
-    // libpq takes a comma for the end of a host, however it is encoded.
+    // libpq takes even an encoded comma for the end of a host.
     if socket.len() <= LONGEST_SOCKET_PATH && !socket.contains(&b',') {
         return Ok(directory);
     }
-    // Every user of the cluster must find the same name, so it is made of what identifies the home directory.
+    // Every process must find the same directory, so its name is made of the identity of the home directory.
     let metadata = fs::metadata(home).map_err(failed("inspect", home))?;
     let (uid, device, inode) = (place.uid(), metadata.dev(), metadata.ino());
     Ok(PathBuf::from(format!("/tmp/oncepay-{uid}-{device:x}-{inode:x}")))
@@ -316,10 +323,10 @@ fn has_ended(child: &mut Option<Child>) -> bool {
     child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
 }
 
-/// Writes a process id that no process has over that of a dead server.
+/// Replaces the process id of a dead server in a pid file with one that no process has.
 ///
-/// The file must not be deleted: its line about shared memory keeps a second server away from the cluster while
-/// processes of the first one are still writing to it.
+/// The file must not be deleted: its line about shared memory prevents a second server from starting while processes of
+/// the first one still write to the cluster.
 fn forget_pid(path: &Path) -> Result<(), StartError> {
     let mut file = match open_plain(OpenOptions::new().read(true).write(true), path) {
         Err(StartError::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => return Ok(()),
@@ -329,7 +336,7 @@ fn forget_pid(path: &Path) -> Result<(), StartError> {
     file.read_to_string(&mut text).map_err(failed("read", path))?;
     match text.split_once('\n') {
         Some((pid, others)) if pid != IMPOSSIBLE_PID => {
-            // The text does not get shorter, so that one write is enough and no moment leaves half a file.
+            // The new text is at least as long, so one write replaces the old one and the file is never incomplete.
             let text = format!("{IMPOSSIBLE_PID}\n{others}");
             file.write_all_at(text.as_bytes(), 0).map_err(failed("write", path))
         }

@@ -1,7 +1,7 @@
 //! What PostgreSQL and libpq say when a connection is of no use any more, and when there is no room. diesel passes on no
 //! SQLSTATE of these errors, so they are known by their English text.
 
-/// Whether an error says that the connection is gone, or of no use any more.
+/// Whether an error means that the connection is lost or can no longer be used.
 pub fn is_lost(error: &diesel::result::Error) -> bool {
     use diesel::result::DatabaseErrorKind::{
         ClosedConnection, ReadOnlyTransaction, UnableToSendCommand, Unknown,
@@ -10,11 +10,11 @@ pub fn is_lost(error: &diesel::result::Error) -> bool {
     match error {
         DatabaseError(ClosedConnection | UnableToSendCommand, _) | BrokenTransactionManager => true,
         DatabaseError(ReadOnlyTransaction, _) => true,
-        // "… due to administrator command", "… due to unexpected postmaster exit", "… because of crash of another
-        // server process": what the server says with its last breath has no kind of its own, and neither has what
-        // libpq says where the server had no breath left.
+        // diesel has no kind for these errors, so they are recognised by their texts. The server sends some before it
+        // closes the connection ("… due to administrator command", "… due to unexpected postmaster exit", "… because of
+        // crash of another server process"); the others are libpq's.
         DatabaseError(Unknown, info) => {
-            let last_words = [
+            let messages = [
                 "terminating connection",
                 "the database system is",
                 "no connection to the server",
@@ -22,12 +22,12 @@ pub fn is_lost(error: &diesel::result::Error) -> bool {
                 "could not send data to server",
                 "could not receive data from server",
                 "connection not open",
-                // A server that has become a standby.
+                // The server has become a standby.
                 "during recovery",
                 "SSL connection has been closed",
                 "SSL SYSCALL error",
             ];
-            last_words.iter().any(|words| info.message().contains(words))
+            messages.iter().any(|message| info.message().contains(message))
         }
         _ => false,
     }

@@ -1,11 +1,11 @@
-//! Everything that can go wrong in a request, and what the caller is told.
+//! Everything that can go wrong in a request, and the answer to it.
 //!
-//! One enum, one table: [`Error::row`] gives each variant its HTTP status, type, code and advice on the key.
-//! No other module knows of HTTP statuses of errors. Types and codes are Stripe's (docs.stripe.com/api/errors),
-//! those about the key are of the IETF draft `idempotency-key-header` and this service's own.
+//! [`Error::row`] is a table: the HTTP status, type, code and advice on the key for each variant. No other module knows the
+//! HTTP statuses of errors. Types and codes are Stripe's (docs.stripe.com/api/errors). Those about the key follow the IETF
+//! draft `idempotency-key-header` or are this service's own.
 //!
-//! An `Err` never leaves anything behind: the transaction is rolled back and the key is as good as new. (A
-//! declined payment is therefore no `Error`; it is an answer that is committed and remembered.)
+//! An `Err` leaves nothing behind: the transaction is rolled back, and the key can be used again. So a declined payment is
+//! not an `Error`. It is an answer that is committed and remembered.
 
 mod lost;
 mod quoted;
@@ -24,12 +24,12 @@ pub enum Error {
     /// No route has this path.
     #[error("Unrecognized request URL ({method}: {path}).")]
     RouteUnknown { method: String, path: String },
-    /// Stripe has it, this service does not.
+    /// Stripe has this route, and this service does not.
     #[error(
-        "{path} is part of Stripe's API, but this service does not support it. What it has is in its README."
+        "{path} is part of Stripe's API, but this service does not support it. Its docs/wire.md lists what it supports."
     )]
     RouteUnsupported { path: String },
-    /// The path exists, with other methods.
+    /// The path exists, but not with this method.
     #[error("{method} is not allowed on {path}. Allowed: {allow}.")]
     MethodNotAllowed { method: String, path: String, allow: String },
 
@@ -52,39 +52,41 @@ pub enum Error {
          create`, run where the server runs, makes others.)"
     )]
     CredentialsUnknown(String),
-    /// A key that Stripe gives to browsers.
+    /// The key is a publishable one, which Stripe issues for browsers.
     #[error(
-        "{0} is a publishable API key. Such a key may only be used in a browser or an app, to collect the card of a \
-         payer, and this service has no calls for it. Send a secret key (sk_…) from your server."
+        "{0} is a publishable API key. Such keys collect a payer's card in a browser or an app, and this service does \
+         not support that. Send a secret key (sk_…) from your server."
     )]
     CredentialsPublishable(String),
-    /// `Stripe-Account`, `Stripe-Context`: to act for another account is refused, since to charge the wrong one is worse.
+    /// `Stripe-Account` or `Stripe-Context`: ignoring them would charge the wrong account, so the request is refused.
     #[error("The header {0} is not supported: this service has no connected accounts.")]
     ConnectedAccount(&'static str),
-    /// A header of which only one can count. Which one the caller means cannot be known.
-    #[error("The header {0} came more than once, and only one can count. Send it once.")]
+    /// A header that may stand once came more than once, so it is unknown which value the caller means.
+    #[error("The header {0} was sent more than once. Send it once.")]
     HeaderRepeated(&'static str),
 
     /// A mutation without an `Idempotency-Key`.
     #[error(
-        "This request changes something, so it needs the header Idempotency-Key: a value that \
-         names what is done, such as the id of an order, or a random one that you keep; the same when you send it again. \
-         (The server's option --require-idempotency-key false makes it optional.)"
+        "This request changes something, so it needs the header Idempotency-Key. Its value identifies the operation: \
+         use the id of an order, or a random value that you store. Send the same value if you send the request again. \
+         (The server's option --require-idempotency-key false makes the header optional.)"
     )]
     KeyRequired,
-    /// A key that is no key.
+    /// The value of the header is not a valid key.
     #[error("The header Idempotency-Key {0}.")]
     KeyInvalid(String),
-    /// The key has answered another request. `to_an_sdk`: official SDKs look at the type of a 400 only.
+    /// The key has already answered a different request.
+    ///
+    /// The status depends on `to_an_sdk`, because official SDKs look at the error's type only if the status is 400.
     #[error(
         "Keys for idempotent requests can only be used with the same request they were first used with. \
-         Try another key than '{key}' if this request is meant to be another one. It was first used by request {first}."
+         Use another key than '{key}' if you mean a different request. This key was first used by request {first}."
     )]
     KeyReused { key: String, first: String, to_an_sdk: bool },
-    /// Nothing is remembered under the key that was asked for. The caller may have lost an answer, so it says what to do.
+    /// The look-up of a key found nothing. The caller may have lost an answer, so the message says what to do.
     #[error(
-        "No such idempotency key: '{0}'. No committed request has it, or no longer; one may still be on its way. If you \
-         lost its answer, send the request you ask about again, with the same key."
+        "No such idempotency key: '{0}'. Either no request with this key has committed, or the key has expired. The \
+         request may still be on its way. If you lost its answer, send the same request again with the same key."
     )]
     KeyUnknown(String),
     /// The first request with this key is still running.
@@ -93,20 +95,20 @@ pub enum Error {
     )]
     KeyInUse(String),
 
-    /// A notification that the card network did not sign, or not so.
+    /// The signature of a notification is missing or wrong.
     #[error("The header Stripe-Signature {0}.")]
     SignatureRefused(String),
 
-    /// Neither JSON nor a form, or compressed.
+    /// The body is neither JSON nor a form, or it is compressed.
     #[error("{0}")]
     MediaTypeUnsupported(String),
-    /// More than the limit of a request's body.
+    /// The body is larger than the limit.
     #[error("The body is larger than {limit_kib} KiB.")]
     BodyTooLarge { limit_kib: usize },
     /// The body did not arrive in time.
     #[error("The body did not arrive within {limit_seconds} seconds.")]
     BodyTooSlow { limit_seconds: u64 },
-    /// Broken JSON, a broken form, NUL, invalid UTF-8, a repeated member, nesting without end.
+    /// The body or query is broken JSON or a broken form, or has NUL, invalid UTF-8, a repeated member or too deep nesting.
     #[error("{0}")]
     Malformed(String),
 
@@ -114,7 +116,7 @@ pub enum Error {
     ParameterMissing(String),
     #[error("Received unknown parameter: {0}")]
     ParameterUnknown(String),
-    /// Stripe knows it, this service does not act on it.
+    /// Stripe has this parameter, and this service does not support it.
     #[error("The parameter {0} is part of Stripe's API, but this service does not support it.")]
     ParameterUnsupported(String),
     #[error("{message}")]
@@ -122,14 +124,14 @@ pub enum Error {
     #[error("{error}.")]
     AmountInvalid { param: String, error: AmountError },
 
-    /// The path names nothing of this account.
+    /// The account has no object with the id in the path.
     #[error("No such {noun}: '{id}'")]
     NotFound { noun: &'static str, id: String, param: &'static str },
-    /// A parameter names nothing of this account.
+    /// The account has no object with the id in a parameter.
     #[error("No such {noun}: '{id}'")]
     ReferenceNotFound { noun: &'static str, id: String, param: String },
 
-    /// A card that is no card, or that cannot be kept; nothing was stored.
+    /// The card is not valid or cannot be saved, and nothing was stored.
     #[error("{message}")]
     CardRefused {
         code: &'static str,
@@ -137,18 +139,18 @@ pub enum Error {
         message: &'static str,
         param: Option<&'static str>,
     },
-    /// The object's state does not allow it.
+    /// The state of the object does not allow the call.
     #[error("{message}")]
     NotAllowedNow { code: Option<&'static str>, message: String, param: Option<&'static str> },
 
-    /// A payment intent's status does not allow it; the caller is shown the intent.
+    /// The status of a payment intent does not allow the call; the answer shows the intent.
     #[error("{message}")]
     UnexpectedState { message: String, payment_intent: Option<Box<Value>> },
 
-    /// Another request held a row for too long, or each waited for the other.
+    /// Another request held a lock on a row for too long, or the two waited for each other.
     #[error("Another request is changing the same object. Send this one again, with the same key.")]
     LockTimeout,
-    /// No database in time. This attempt did nothing.
+    /// The database could not be reached in time, and the request did nothing.
     #[error(
         "The service cannot reach its database, and this attempt did nothing. Send the request again, with the same \
  key if it had one: an earlier attempt may have done it."
@@ -162,13 +164,13 @@ pub enum Error {
     NoRoom(String),
     /// The connection broke around COMMIT.
     #[error("{}", if *.keyed {
-        "The outcome of this request is not known. Send it again with the same Idempotency-Key: it is done once."
+        "The outcome of this request is not known. Send it again with the same Idempotency-Key: it will be done only once."
     } else {
         "The outcome of this request is not known, and it had no Idempotency-Key. Look at the object before you \
          send it again."
     })]
     OutcomeUnknown { keyed: bool, detail: String },
-    /// A fault of ours; what it says is for the log only.
+    /// The service failed; the text is for the log only.
     #[error(
         "Something went wrong on our side, and this attempt did nothing. Send the request again, with the same key if it had one."
     )]
@@ -181,13 +183,13 @@ pub enum Error {
 pub enum Retry {
     /// Send the same request again with the same key.
     SameKey,
-    /// This key has its answer; another attempt needs another key.
+    /// The key already has its answer; another attempt needs another key.
     NewKey,
-    /// The same request will fail again; the key is still free.
+    /// The same request will fail again; the key is still unused.
     FixRequest,
 }
 
-/// The type of an error. Stripe has these four, and SDKs know no others.
+/// The type of an error: Stripe has these four, and SDKs know no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(into = "&'static str")]
 pub enum ErrorType {
@@ -229,7 +231,7 @@ pub struct ErrorBody<'a> {
     pub message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param: Option<&'a str>,
-    /// Where Stripe explains the code.
+    /// The address of Stripe's page about the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doc_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -248,7 +250,7 @@ impl ErrorBody<'_> {
     }
 }
 
-/// Stripe's page on a code; the codes about keys are this service's own and have none.
+/// The address of Stripe's page about a code; `None` for this service's own codes.
 pub fn doc_url(code: &str) -> Option<String> {
     let own = code.starts_with("idempotency_key")
         || matches!(code, "missing" | "payment_method_unexpected_state" | "signature_invalid");
@@ -256,7 +258,7 @@ pub fn doc_url(code: &str) -> Option<String> {
 }
 
 impl Error {
-    /// The table.
+    /// The status, type, code and advice of this error.
     pub fn row(&self) -> Row {
         use ErrorType::{ApiError, CardError, IdempotencyError, InvalidRequestError};
         use Retry::{FixRequest, NewKey, SameKey};
@@ -309,33 +311,33 @@ impl Error {
         Row { status, error_type, code, retry }
     }
 
-    /// The path names no `K` of this account.
+    /// The error of a path whose id names no `K` of the account.
     pub fn not_found<K: Kind>(id: &str) -> Self {
         Error::NotFound { noun: K::NOUN, id: quoted(id), param: K::PATH_PARAM }
     }
 
-    /// The parameter names no `K` of this account.
+    /// The error of a parameter whose id names no `K` of the account.
     pub fn no_such<K: Kind>(id: &str, param: &str) -> Self {
         Error::ReferenceNotFound { noun: K::NOUN, id: quoted(id), param: param.to_owned() }
     }
 
-    /// A parameter whose value will not do, without a code of its own.
+    /// The error of a parameter with an invalid value, without a code.
     pub fn invalid(param: &str, message: impl Into<String>) -> Self {
         Error::ParameterInvalid { param: param.to_owned(), code: None, message: message.into() }
     }
 
-    /// An object whose state does not allow what was asked.
+    /// The error of a call that the state of an object does not allow.
     pub fn not_allowed(code: &'static str, message: impl Into<String>) -> Self {
         Error::NotAllowedNow { code: Some(code), message: message.into(), param: None }
     }
 
-    /// Its code or, if it has none, its type.
+    /// The code or, if there is none, the type.
     pub fn name(&self) -> &'static str {
         let row = self.row();
         row.code.unwrap_or(row.error_type.into())
     }
 
-    /// What only the log may say.
+    /// The details that only the log may show.
     pub fn internals(&self) -> Option<&str> {
         match self {
             Error::Internal(detail)
@@ -346,7 +348,7 @@ impl Error {
         }
     }
 
-    /// What a line of the log says of it, where nobody is answered.
+    /// The text of a log line about an error in the background, which no answer shows.
     pub fn for_log(&self) -> &str {
         self.internals().unwrap_or("refused")
     }
@@ -402,15 +404,17 @@ fn amount_code(error: AmountError) -> Option<&'static str> {
 }
 
 impl From<diesel::result::Error> for Error {
-    /// What a statement can report that is not a fault of ours. Everything else is, and a rule that expects a
-    /// certain violation looks for it where the insert stands.
+    /// Lost connections, lock timeouts and statement timeouts have variants of their own; every other error is internal.
+    ///
+    /// A rule that expects a certain violation catches it next to the insert.
     fn from(error: diesel::result::Error) -> Self {
         use diesel::result::DatabaseErrorKind::{SerializationFailure, Unknown};
         use diesel::result::Error::DatabaseError;
         match &error {
             _ if is_lost(&error) => Error::Unavailable(error.to_string()),
             DatabaseError(SerializationFailure, _) => Error::LockTimeout,
-            // libpq gives diesel these two by their text only; db/mod.rs asks the server for English.
+            // diesel has no kinds for these two, so they are recognised by their texts. src/db/mod.rs asks the server for
+            // English messages.
             DatabaseError(Unknown, info)
                 if info.message().contains("due to lock timeout")
                     || info.message().contains("deadlock detected") =>

@@ -65,9 +65,6 @@ pub fn look_up(
 }
 
 /// The account of `credentials` and its record for `claim`, in one statement. `None`: no such API key.
-///
-/// # Errors
-/// What the statement reports.
 fn find_with_account(
     connection: &mut PgConnection,
     credentials: &Credentials,

@@ -19,9 +19,6 @@ use actix_web::web::Bytes;
 use futures_util::{Stream, StreamExt};
 
 /// Sees to it that a connection is closed after an answer to a request whose body was not read to its end.
-///
-/// # Errors
-/// What `next` returns.
 pub async fn close_after_answer(
     mut request: ServiceRequest,
     next: Next<BoxBody>,

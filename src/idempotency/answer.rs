@@ -1,28 +1,31 @@
-//! An answer as it is sent and stored: status, `Content-Type`, `Location` and the body's bytes. Nothing else of a
-//! response is remembered: `Date` and `Request-Id` are of each delivery, and cookies this service has none.
+//! An answer as it is sent and stored: status, `Content-Type`, `Location` and the body's bytes.
+//!
+//! Nothing else of a response is remembered. Each delivery has its own `Date` and `Request-Id`, and this service sends no
+//! cookies.
 
 use crate::types::ids::RequestId;
 
-/// What a closure in the protocol returns: the answer, rendered while the transaction is open, so that
-/// the bytes that are stored are the bytes that are sent.
+/// The answer to a request.
+///
+/// It is rendered while the transaction is open, so the bytes that are stored are the bytes that are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
     pub content_type: String,
-    /// The path of what was created.
+    /// The path of the created object.
     pub location: Option<String>,
     pub body: Vec<u8>,
-    /// The request that got this answer first, if this is a replay.
+    /// The request that first got this answer, if this is a replay.
     pub original: Option<RequestId>,
 }
 
 impl Answer {
-    /// A JSON answer.
+    /// Writes `body` as JSON.
     pub fn json(status: u16, body: &impl serde::Serialize) -> Self {
         Self::new(status, serde_json::to_vec(body).expect("objects of the wire always serialize"))
     }
 
-    /// An answer whose JSON is already written.
+    /// Takes a body that is JSON already.
     pub fn new(status: u16, body: Vec<u8>) -> Self {
         Self { status, content_type: "application/json".to_owned(), location: None, body, original: None }
     }

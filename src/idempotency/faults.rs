@@ -1,5 +1,6 @@
-//! Named points of a request at which a test stops, pauses or kills the server. Without the feature `fault-points`
-//! nothing happens at any of them.
+//! Named points of a request at which a test stops, pauses or kills the server.
+//!
+//! Without the feature `fault-points`, nothing happens at any of them.
 
 use super::Call;
 
@@ -26,7 +27,7 @@ impl Point {
         Point::AfterCommit,
     ];
 
-    /// Its name in the environment variable [`KILL_AT`].
+    /// The name of the point in [`KILL_AT`] and [`PANIC_AT`].
     pub fn as_str(self) -> &'static str {
         match self {
             Point::AfterLookUp => "after-look-up",
@@ -40,20 +41,20 @@ impl Point {
     }
 }
 
-/// Names the point at which the process kills itself with SIGKILL.
+/// The environment variable that names the point at which the process kills itself with SIGKILL.
 pub const KILL_AT: &str = "ONCEPAY_KILL_AT";
 
-/// Names the point at which each request panics.
+/// The environment variable that names the point at which each request panics.
 pub const PANIC_AT: &str = "ONCEPAY_PANIC_AT";
 
-/// What happens at the points.
+/// What the server does at each point.
 #[derive(Default)]
 pub struct Faults {
     #[cfg(feature = "fault-points")]
     hook: Option<Box<Hook>>,
 }
 
-/// What a test does at a point; it runs on the database thread of the request.
+/// What a test does at a point, on the database thread of the request.
 #[cfg(feature = "fault-points")]
 pub type Hook = dyn Fn(Point, &Call) + Send + Sync;
 
@@ -63,7 +64,7 @@ impl Faults {
         Self { hook: Some(Box::new(hook)) }
     }
 
-    /// Kills the process where [`KILL_AT`] says, and panics where [`PANIC_AT`] does.
+    /// Kills the process at the point that [`KILL_AT`] names, and panics at the point that [`PANIC_AT`] names.
     pub fn from_environment() -> Self {
         let named = |variable| std::env::var(variable).unwrap_or_default();
         let (kill_at, panic_at) = (named(KILL_AT), named(PANIC_AT));
@@ -72,7 +73,7 @@ impl Faults {
                 // SAFETY: raise has no preconditions.
                 unsafe { libc::raise(libc::SIGKILL) };
             }
-            assert_ne!(point.as_str(), panic_at, "told to panic here");
+            assert_ne!(point.as_str(), panic_at, "the environment asks for a panic here");
         })
     }
 

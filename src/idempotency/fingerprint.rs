@@ -1,22 +1,24 @@
-//! Whether two requests are the same request.
+//! The fingerprint of a request, which tells whether two requests are the same.
 //!
-//! A keyed hash, since a plain hash of a body that holds a card number can be guessed. The parts are prefixed
-//! with their lengths, so that no two lists of parts run together to the same bytes. Bodies are compared by
-//! meaning: the order of members and white space do not count; the order in arrays, types and values do.
+//! The hash is keyed, because a card number could be guessed from a plain hash of its body. Each part is prefixed with
+//! its length, so two different lists of parts never become the same bytes. Bodies are compared by meaning: the order of
+//! members and white space do not count; types, values and the order in arrays do.
 
 use serde_json::Value;
 
 use crate::secrets::{HASH_BYTES, MARK_BYTES, Secrets};
 
-/// The form of the hashed request. It is stored beside the hash, so that a change of the form does not turn the
-/// live keys of an older server into errors: a record of another version is replayed uncompared.
+/// The version of the hashed form.
+///
+/// It is stored beside the hash. A record of another version is replayed without comparison, so a change of the form does
+/// not turn the live keys of an older server into errors.
 pub const VERSION: i16 = 1;
 
-/// The fingerprint of a request, under each of the server's secrets; the current one is stored.
+/// The fingerprint of a request under each of the server's secrets, the current one first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint(Vec<[u8; HASH_BYTES]>);
 
-/// What makes a request this request.
+/// The parts of a request that must be equal for two requests to be the same.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
     pub method: &'a str,
@@ -32,15 +34,17 @@ impl Fingerprint {
         Self(secrets.hashes(&parts.bytes()))
     }
 
-    /// What is stored.
+    /// The fingerprint to store, made under the current secret.
     pub fn current(&self) -> &[u8] {
         &self.0[0]
     }
 
-    /// Whether a stored fingerprint may be of this request. One that was made under a secret which this server does not
-    /// have (yet, while secrets are being replaced) cannot be compared, and counts as the same: a true duplicate must
-    /// find its answer, and another request is given an answer too, but no effect.
-    pub fn may_be(&self, stored: &[u8]) -> bool {
+    /// Whether a stored fingerprint may belong to this request.
+    ///
+    /// While secrets are being replaced, another instance may use a secret that this one does not have yet. A fingerprint
+    /// under such a secret cannot be compared, and counts as equal: a true duplicate must find its answer. A different
+    /// request with the same key then gets that answer too, and has no effect.
+    pub fn may_match(&self, stored: &[u8]) -> bool {
         let mark = |hash: &[u8]| hash.get(..MARK_BYTES).map(<[u8]>::to_vec);
         let is_comparable = self.0.iter().any(|own| mark(own) == mark(stored));
         !is_comparable || self.0.iter().any(|own| own == stored)
@@ -48,10 +52,10 @@ impl Fingerprint {
 }
 
 impl Parts<'_> {
-    /// All parts, each after its length, in an order that does not depend on how the request was written.
+    /// Each part after its length, in an order that does not depend on how the request was written.
     fn bytes(&self) -> Vec<u8> {
         let mut query: Vec<&(String, String)> = self.query.iter().collect();
-        // Stable: values that share a name keep their order.
+        // The sort is stable: values that share a name stay in their order.
         query.sort_by(|a, b| a.0.cmp(&b.0));
         let mut bytes = Vec::with_capacity(512);
         let mut part = |text: &[u8]| {
@@ -66,7 +70,7 @@ impl Parts<'_> {
             part(value.as_bytes());
         }
         part(self.media_type.as_bytes());
-        // serde_json keeps members sorted (its feature preserve_order is off) and writes without white space.
+        // serde_json sorts members (its feature preserve_order is off) and writes no white space.
         part(&serde_json::to_vec(self.body).expect("a value always serializes"));
         bytes
     }
@@ -159,12 +163,12 @@ mod tests {
         let only_new = Secrets::new(vec![new.to_owned()]).unwrap();
         let parts = Parts { method: "POST", path: "/", query: &[], media_type: "json", body: &json!({}) };
         let stored = Fingerprint::of(parts, &before);
-        assert!(Fingerprint::of(parts, &after).may_be(stored.current()));
+        assert!(Fingerprint::of(parts, &after).may_match(stored.current()));
         // Another instance may not know a secret yet.
-        assert!(Fingerprint::of(parts, &only_new).may_be(stored.current()));
+        assert!(Fingerprint::of(parts, &only_new).may_match(stored.current()));
         let other = Parts { path: "/other", ..parts };
-        assert!(!Fingerprint::of(other, &after).may_be(stored.current()));
-        assert!(Fingerprint::of(other, &only_new).may_be(stored.current()));
+        assert!(!Fingerprint::of(other, &after).may_match(stored.current()));
+        assert!(Fingerprint::of(other, &only_new).may_match(stored.current()));
         assert_eq!(Fingerprint::of(parts, &after).current(), Fingerprint::of(parts, &only_new).current());
     }
 

@@ -1,7 +1,7 @@
 //! The header `Idempotency-Key`.
 //!
-//! The IETF draft `idempotency-key-header` makes it a structured-field string (RFC 9651), `"abc"`; Stripe's SDKs
-//! send it bare, `abc`. Both are the same key here.
+//! In the IETF draft `idempotency-key-header` the value is a structured-field string (RFC 9651): `"abc"`. Stripe's SDKs
+//! send it without quotes: `abc`. Both are the same key here.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ const SHOWN_CHARACTERS: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key(String);
 
-/// Why a header is no key. The text is the rest of a sentence that begins with the header's name.
+/// Why a value is not a key; the text completes a sentence that begins with the name of the header or parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     #[error("is empty")]
@@ -36,10 +36,7 @@ pub enum KeyError {
 }
 
 impl Key {
-    /// The key of a request, if it has one, by all values that came under the header's name.
-    ///
-    /// # Errors
-    /// The header twice, or a value that is no key.
+    /// Reads the key of a request, if it has one, from all values of the header.
     pub fn of<'a>(mut headers: impl Iterator<Item = &'a [u8]>) -> Result<Option<Self>, KeyError> {
         let Some(value) = headers.next() else { return Ok(None) };
         if headers.next().is_some() {
@@ -48,10 +45,7 @@ impl Key {
         Self::parse(value).map(Some)
     }
 
-    /// Reads a key, bare or as a structured-field string. HTTP has already taken white space off both ends.
-    ///
-    /// # Errors
-    /// See [`KeyError`].
+    /// Reads a key with or without quotes. HTTP has already removed the white space around it.
     pub fn parse(value: &[u8]) -> Result<Self, KeyError> {
         match value {
             [b'"', rest @ ..] => Self::exactly(unquoted(rest)?),
@@ -59,10 +53,7 @@ impl Key {
         }
     }
 
-    /// The key of these very characters, in which a quote is a character like another.
-    ///
-    /// # Errors
-    /// See [`KeyError`].
+    /// Makes a key of exactly these characters; a quote is an ordinary character here.
     pub fn exactly(text: Vec<u8>) -> Result<Self, KeyError> {
         if text.is_empty() {
             return Err(KeyError::Empty);
@@ -90,7 +81,7 @@ impl Key {
     }
 }
 
-/// The text of a structured-field string whose opening quote is gone: `\"` and `\\` are the only escapes.
+/// Reads the rest of a structured-field string after its opening quote; `\"` and `\\` are the only escapes.
 fn unquoted(value: &[u8]) -> Result<Vec<u8>, KeyError> {
     let mut text = Vec::with_capacity(value.len());
     let mut bytes = value.iter();

@@ -1,26 +1,27 @@
-//! What becomes of a request that writes.
+//! The outcome of a request that writes.
 
 use crate::error::Error;
 
-/// What became of a request that writes, counted apart in the log and the metrics. A request whose COMMIT has an unknown
-/// outcome is counted nowhere.
+/// How a request that writes ended, for the log and the metrics.
+///
+/// A request whose COMMIT may or may not have succeeded has no outcome, and no counter counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Ran and committed.
+    /// It ran and committed.
     Executed,
-    /// Answered from the record.
+    /// It was answered from the record.
     Replayed,
     /// The first request with the key was still running.
     Conflict,
-    /// The key had answered another request.
+    /// The key had already answered a different request.
     Mismatch,
-    /// No key where one is needed.
+    /// It had no key, and needed one.
     Missing,
-    /// A key that is no key.
+    /// Its key is not valid.
     Invalid,
-    /// Ran and committed, after an earlier use of the key whose lifetime was over.
+    /// It ran and committed, and replaced a record whose lifetime was over.
     Expired,
-    /// Refused or failed; nothing remains.
+    /// It was refused or it failed, and left nothing behind.
     RolledBack,
 }
 
@@ -49,7 +50,7 @@ impl Outcome {
         }
     }
 
-    /// What the request came to that ended with this error; `None` if it is not known whether it committed.
+    /// The outcome of a request that ended with this error; `None` if it may have committed.
     pub fn of(error: &Error) -> Option<Self> {
         match error {
             Error::KeyInUse(_) => Some(Outcome::Conflict),

@@ -1,4 +1,4 @@
-//! The protocol, a run of named steps: see the table in [`crate::idempotency`].
+//! The protocol as a sequence of named steps; [`crate::idempotency`] lists them in a table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,7 +13,7 @@ use crate::secrets::Secrets;
 use crate::types::Cause;
 use crate::types::ids::AccountId;
 
-/// What the protocol runs on.
+/// What the protocol needs of the server.
 pub struct Engine {
     pub database: Database,
     pub secrets: Secrets,
@@ -25,24 +25,24 @@ pub trait Work: FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error> {}
 
 impl<F: FnOnce(&mut PgConnection, &Cause) -> Result<Answer, Error>> Work for F {}
 
-/// What was found before the transaction begins.
+/// What the look-up found before the transaction begins.
 pub struct Found {
     pub account: AccountId,
-    /// The record of the request's key, if there is one.
+    /// The record of the request's key, if one exists.
     pub record: Option<Record>,
 }
 
-/// The end of [`execute`].
+/// How a request ended.
 pub struct Done {
-    /// None if it is not known whether the transaction committed.
+    /// `None` if the transaction may or may not have committed.
     pub outcome: Option<Outcome>,
     pub answer: Result<Answer, Error>,
 }
 
-/// An answer that is committed, by this request or by the first one with its key.
-type Ended = (Outcome, Answer);
+/// An answer that this request or the first one with its key committed.
+type Committed = (Outcome, Answer);
 
-/// Runs a request that writes. `work` runs at most once, and its effect and its answer commit together.
+/// Runs a request that writes: `work` runs at most once, and its effect and its answer commit together.
 pub fn execute(
     engine: &Engine,
     connection: &mut PgConnection,
@@ -79,10 +79,10 @@ impl<E: Into<Error>> From<E> for Stop {
 }
 
 impl Run<'_> {
-    fn once(&mut self, work: impl Work) -> Result<Ended, Error> {
+    fn once(&mut self, work: impl Work) -> Result<Committed, Error> {
         self.begin()?;
         match self.transaction(work) {
-            Ok(ended) => self.commit().map(|()| ended),
+            Ok(committed) => self.commit().map(|()| committed),
             Err(stop) => {
                 db::rollback(self.connection);
                 match stop {
@@ -93,8 +93,8 @@ impl Run<'_> {
         }
     }
 
-    /// All that commits together. A request without a key has nothing to claim and nothing to remember.
-    fn transaction(&mut self, work: impl Work) -> Result<Ended, Stop> {
+    /// The steps that commit together. A request without a key has nothing to claim and nothing to remember.
+    fn transaction(&mut self, work: impl Work) -> Result<Committed, Stop> {
         self.claim()?;
         let outcome = self.look_again()?;
         let answer = self.effect(work)?;
@@ -124,7 +124,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A statement of its own: it sees what was committed before it began, which the first look-up may not have.
+    /// Reads the record in a statement of its own, which sees what was committed after the first look-up.
     fn look_again(&mut self) -> Result<Outcome, Stop> {
         let Some(claim) = &self.call.claim else { return Ok(Outcome::Executed) };
         match record::find(self.connection, self.account, claim)? {
@@ -137,7 +137,7 @@ impl Run<'_> {
         }
     }
 
-    /// The handler's closure. A panic in it is an error like another: it rolls back, and the server goes on.
+    /// Runs the handler's closure. A panic in it is treated like an error: it rolls back, and the server goes on.
     fn effect(&mut self, work: impl Work) -> Result<Answer, Stop> {
         let cause = self.call.cause(self.account);
         let answer = catch_unwind(AssertUnwindSafe(|| work(self.connection, &cause)))
@@ -148,9 +148,9 @@ impl Run<'_> {
 
     fn remember(&mut self, answer: &Answer) -> Result<(), Stop> {
         let Some(claim) = &self.call.claim else {
-            // COMMIT of a transaction that has failed is a silent ROLLBACK. Where a record is inserted, that insert
-            // would fail; here this statement does.
-            return Ok(db::prove_alive(self.connection)?);
+            // PostgreSQL answers the COMMIT of a failed transaction with a silent ROLLBACK. The insert of a record would
+            // fail before that. No record is inserted here, so another statement must find the failure.
+            return Ok(db::check_transaction(self.connection)?);
         };
         if !record::insert(&self.engine.secrets, self.connection, self.account, self.call, claim, answer)? {
             return Err(Stop::Answered);
@@ -166,10 +166,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The first answer again, if this is the same request.
-    fn replay(&self, record: &Record) -> Result<Ended, Error> {
-        let claim = self.call.claim.as_ref().expect("a record is found by a claim");
-        if !record.is_of(&claim.fingerprint) {
+    /// Answers with the record, if this is the same request.
+    fn replay(&self, record: &Record) -> Result<Committed, Error> {
+        let claim = self.call.claim.as_ref().expect("only a request with a claim finds a record");
+        if !record.may_answer(&claim.fingerprint) {
             return Err(Error::KeyReused {
                 key: claim.key.to_string(),
                 first: format!(
@@ -183,17 +183,17 @@ impl Run<'_> {
         Ok((Outcome::Replayed, record.answer(&self.engine.secrets, self.account, claim)?))
     }
 
-    /// The answer of the request that was first after all.
-    fn replay_winner(&mut self) -> Result<Ended, Error> {
-        let claim = self.call.claim.as_ref().expect("only a claim can lose");
+    /// Answers with the record of the request that committed first.
+    fn replay_winner(&mut self) -> Result<Committed, Error> {
+        let claim = self.call.claim.as_ref().expect("only a request with a claim loses the race");
         let record = record::find(self.connection, self.account, claim)?;
         self.replay(&record.ok_or_else(|| Error::KeyInUse(claim.key.to_string()))?)
     }
 }
 
 impl Done {
-    pub fn new(ended: Result<Ended, Error>) -> Self {
-        match ended {
+    pub fn new(result: Result<Committed, Error>) -> Self {
+        match result {
             Ok((outcome, answer)) => Self { outcome: Some(outcome), answer: Ok(answer) },
             Err(error) => Self { outcome: Outcome::of(&error), answer: Err(error) },
         }

@@ -1,7 +1,7 @@
 //! The remembered answer, as a row. *It exists if and only if its response was committed.*
 //!
-//! A row is inserted complete and never updated. `FOR UPDATE` is not needed anywhere: who holds the key's
-//! advisory lock is alone with its row, but for the sweeper, which deletes only what has expired.
+//! A row is inserted complete and never updated. No statement here needs `FOR UPDATE`: a transaction that holds the key's
+//! advisory lock has the row to itself. Only the sweeper does not take that lock, and it deletes expired rows only.
 
 use chrono::{DateTime, Utc};
 use diesel::pg::{Pg, PgConnection};
@@ -19,7 +19,7 @@ use crate::secrets::Secrets;
 use crate::types::Cause;
 use crate::types::ids::{AccountId, RequestId};
 
-/// A row.
+/// A row of `idempotency_records`.
 #[derive(Debug, Queryable, Selectable)]
 #[diesel(table_name = records, check_for_backend(Pg))]
 pub struct Record {
@@ -54,20 +54,20 @@ struct NewRecord<'a> {
 }
 
 impl Record {
-    /// Whether the key's lifetime lasts. A record whose lifetime is over counts as none, swept or not.
+    /// Whether the key's lifetime still lasts. An expired record counts as no record, swept or not.
     pub fn is_live(&self, now: DateTime<Utc>) -> bool {
         now < self.expires_at
     }
 
-    /// Whether this is the answer to that very request, as far as it can be compared.
-    pub fn is_of(&self, fingerprint: &Fingerprint) -> bool {
-        self.fingerprint_version != fingerprint::VERSION || fingerprint.may_be(&self.fingerprint)
+    /// Whether this record may answer the request with this fingerprint; a record that cannot be compared may.
+    pub fn may_answer(&self, fingerprint: &Fingerprint) -> bool {
+        self.fingerprint_version != fingerprint::VERSION || fingerprint.may_match(&self.fingerprint)
     }
 
-    /// The answer as it was sent first, marked as a replay.
+    /// The stored answer, marked as a replay.
     ///
     /// # Errors
-    /// A sealed body that none of the server's secrets opens.
+    /// [`Error::Internal`] for a sealed body that none of the server's secrets opens.
     pub fn answer(&self, secrets: &Secrets, account: AccountId, claim: &Claim) -> Result<Answer, Error> {
         let body = if self.sealed {
             secrets.open(&self.body, &seal_context(account, claim)).ok_or_else(|| {
@@ -86,18 +86,11 @@ impl Record {
     }
 }
 
-/// The record of `claim`.
-///
-/// # Errors
-/// What the statement reports.
+/// The record of `claim`, live or expired.
 pub fn find(connection: &mut PgConnection, account: AccountId, claim: &Claim) -> QueryResult<Option<Record>> {
     find_by_key(connection, account, claim.source.as_str(), claim.key.as_str())
 }
 
-/// The record of a key.
-///
-/// # Errors
-/// What the statement reports.
 fn find_by_key(
     connection: &mut PgConnection,
     account: AccountId,
@@ -107,11 +100,9 @@ fn find_by_key(
     records::table.find((account, source, key)).select(Record::as_select()).first(connection).optional()
 }
 
-/// Stores the answer. The insert is plain: should another transaction have stored one for this key in spite of
-/// the lock, it fails with this transaction, and the answer here is `false`.
+/// Stores the answer, and returns `false` if another transaction has stored one for this key in spite of the lock.
 ///
-/// # Errors
-/// What the statement reports.
+/// The insert is plain, without `ON CONFLICT`: if it loses that race, the whole transaction fails and rolls back.
 pub fn insert(
     secrets: &Secrets,
     connection: &mut PgConnection,
@@ -148,50 +139,47 @@ pub fn insert(
     }
 }
 
-/// Removes the record of `claim`, which has expired.
-///
-/// # Errors
-/// What the statement reports.
+/// Deletes the expired record of `claim`.
 pub fn delete(connection: &mut PgConnection, account: AccountId, claim: &Claim) -> QueryResult<()> {
     diesel::delete(records::table.find((account, claim.source.as_str(), claim.key.as_str())))
         .execute(connection)?;
     Ok(())
 }
 
-/// Takes the lock of `claim` until the transaction ends, or says at once that another has it.
-///
-/// # Errors
-/// What the statement reports.
+/// Takes the lock of `claim` until the transaction ends; returns `false` at once if another transaction holds it.
 pub fn try_lock(connection: &mut PgConnection, account: AccountId, claim: &Claim) -> QueryResult<bool> {
     diesel::select(pg_try_advisory_xact_lock(lock_number(account, claim.source.as_str(), claim.key.as_str())))
         .get_result(connection)
 }
 
-/// What can be known of a key.
-pub enum Known {
+/// The state of a key.
+pub enum KeyState {
     Completed(Record),
     InProgress,
 }
 
-/// What became of the request with this key of the account's; `None` if nothing is known of it.
-///
-/// # Errors
-/// What the statements report.
-pub fn known(connection: &mut PgConnection, cause: &Cause, key: &Key) -> QueryResult<Option<Known>> {
+/// The state of a key of the account; `None` if no request runs with it and none has committed.
+pub fn state_of_key(
+    connection: &mut PgConnection,
+    cause: &Cause,
+    key: &Key,
+) -> QueryResult<Option<KeyState>> {
     let (account, source) = (cause.account, KeySource::Api.as_str());
-    // The lock is looked for first: a request that ends in between is then found by its record. The lock itself
-    // is never taken, or the look-up would make the request fail that it asks about.
+    // The lock is looked up before the record, so a request that commits in between is found by its record. The look-up
+    // never takes the lock: the request that it asks about would then get 409.
     let is_running: bool =
         IsLocked { number: lock_number(account, source, key.as_str()) }.get_result(connection)?;
     let record = find_by_key(connection, account, source, key.as_str())?;
     Ok(match record.filter(|record| record.is_live(cause.now)) {
-        Some(record) => Some(Known::Completed(record)),
-        None => is_running.then_some(Known::InProgress),
+        Some(record) => Some(KeyState::Completed(record)),
+        None => is_running.then_some(KeyState::InProgress),
     })
 }
 
-/// Whether a transaction holds the advisory lock of a number, which PostgreSQL shows in halves. diesel keeps no
-/// `sql_query` prepared.
+/// Whether a transaction holds the advisory lock with this number.
+///
+/// `pg_locks` shows the number in two halves. This is a type of its own and not an `sql_query`, because diesel does not
+/// cache the prepared statement of an `sql_query`.
 #[derive(QueryId)]
 struct IsLocked {
     number: i64,
@@ -220,7 +208,9 @@ diesel::define_sql_function! {
     fn pg_try_advisory_xact_lock(number: BigInt) -> Bool;
 }
 
-/// The number of a key's advisory lock. Two keys that share one (a chance of 2⁻⁶⁴) only conflict while both run.
+/// The number of a key's advisory lock.
+///
+/// Two keys share a number with a chance of 2⁻⁶⁴. Their requests then conflict while both run, and nothing else happens.
 fn lock_number(account: AccountId, source: &str, key: &str) -> i64 {
     let mut hash = Sha256::new();
     hash.update(b"oncepay idempotency key\0");
@@ -231,7 +221,7 @@ fn lock_number(account: AccountId, source: &str, key: &str) -> i64 {
     i64::from_be_bytes(hash.finalize()[..8].try_into().expect("eight of 32 bytes"))
 }
 
-/// What a sealed body is bound to, so that it opens in no other record.
+/// The context that a sealed body is bound to, so that it cannot be opened as part of another record.
 fn seal_context(account: AccountId, claim: &Claim) -> String {
     format!("{account} {} {}", claim.source.as_str(), claim.key)
 }

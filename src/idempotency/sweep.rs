@@ -1,14 +1,11 @@
-//! Forgetting what has expired. Nothing correct depends on it: an expired record counts as none.
+//! Deletes expired records, to free space only: an expired record counts as no record anyway.
 
 use chrono::{DateTime, Utc};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Timestamptz};
 
-/// Deletes up to `most` records whose lifetime was over at `now`, and says how many.
-///
-/// # Errors
-/// What the statement reports.
+/// Deletes up to `most` records whose lifetime was over at `now`, and returns how many it deleted.
 pub fn batch(connection: &mut PgConnection, now: DateTime<Utc>, most: i64) -> QueryResult<usize> {
     diesel::sql_query(
         "DELETE FROM idempotency_records WHERE ctid = ANY (ARRAY( \

@@ -1,4 +1,4 @@
-//! The route of notifications: who may send them, and how they are read.
+//! The route of notifications: checks the signature, and reads the body.
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Data};
@@ -30,9 +30,9 @@ async fn receive(tx: Tx, receiver: Data<Receiver>, body: Payload<Notification>) 
     .await
 }
 
-/// Judges the signature; then reads whom the notification is about and its id.
+/// Checks the signature; then reads the account and the id of the notification.
 fn admit(request: &HttpRequest, bytes: &[u8], now: DateTime<Utc>) -> Result<(AccountId, Key, Value), Error> {
-    let receiver = request.app_data::<Data<Receiver>>().expect("app/mod.rs gives the app its receiver");
+    let receiver = request.app_data::<Data<Receiver>>().expect("src/app/mod.rs sets the receiver");
     let header = request.headers().get(signature::HEADER).and_then(|value| value.to_str().ok());
     signature::verify(header, &receiver.secret, now, bytes)
         .map_err(|error| Error::SignatureRefused(error.to_string()))?;
@@ -47,7 +47,7 @@ fn admit(request: &HttpRequest, bytes: &[u8], now: DateTime<Utc>) -> Result<(Acc
 
 impl Parameters for Notification {
     fn read(params: &mut Params) -> Result<Self, Error> {
-        // The id is the key, and the account the caller: the guard has read both.
+        // The guard has already used the id as the key and the account as the caller's.
         params.need::<String>("id")?;
         params.need::<AccountId>("account")?;
         params.need::<i64>("created")?;
@@ -63,7 +63,7 @@ impl Parameters for Notification {
     }
 }
 
-/// Reads the data of a notification. Errors name the member, as in `data[charge]`.
+/// Reads the data of a notification; an error names the member, as in `data[charge]`.
 fn read<T: DeserializeOwned>(data: Value) -> Result<T, Error> {
     serde_path_to_error::deserialize(data).map_err(|error| {
         let message = error.inner().to_string();

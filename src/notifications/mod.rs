@@ -1,11 +1,11 @@
-//! Webhooks in: what the card network notifies this service of.
+//! Receives the notifications of the card network.
 //!
-//! The sender delivers a notification until it is answered, and sometimes twice, at 2:17 and at 2:18. Its id is the
-//! idempotency key: one transaction claims it, applies it and stores the answer, like any other request; the second
-//! delivery finds the first answer and changes nothing. Out of order, each notification still ends in the right state,
-//! because it says all that is needed, and what is final stays.
+//! The network sends a notification until it is answered, and sometimes sends it twice. The id of the notification is its
+//! idempotency key. As with any other request, one transaction claims the key, applies the notification and stores the
+//! answer. A second delivery finds that answer and changes nothing. Notifications may also arrive out of order: each one
+//! has all the data that it needs, and a final state never changes, so the result is the same.
 //!
-//! What a notification does to payments is not known here: the app hands it down, as a function.
+//! This module does not know payments. The app passes it the function that applies a notification.
 
 pub mod handlers;
 
@@ -15,13 +15,13 @@ use crate::card_network::Notification;
 use crate::error::Error;
 use crate::types::Cause;
 
-/// How long a sender may go on sending: three days, and most of a fourth to spare.
+/// How long a sender may repeat a notification: three days and a reserve of 22 hours.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(94 * 3600);
 
-/// Who receives notifications.
+/// The settings of the receiving side.
 pub struct Receiver {
     /// The secret under which the card network signs.
     pub secret: String,
-    /// What a notification does. An error is answered, and the sender tries again.
+    /// Applies a notification. The sender of one that fails gets the error as an answer, and sends it again later.
     pub apply: fn(&mut PgConnection, &Cause, Notification) -> Result<(), Error>,
 }

@@ -1,4 +1,4 @@
-//! Who asked for it, by which request, and when.
+//! The cause of a write: the account, the request and the time.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use uuid::ContextV7;
 use super::ids::{AccountId, RequestId};
 use super::{Id, Kind};
 
-/// Why a row is written. Every verb of the domain takes one after the connection, and every effect keeps its
-/// `request_id`, which the remembered answer carries too: so an audit can join the two.
+/// The cause of a write, which every verb of the domain takes after the connection.
 ///
-/// Time is a value: no business rule asks the clock or SQL's `now()`, so that a test can move it.
+/// Every row stores its `request_id`. The remembered answer has it too, so an audit can join the two. Time is a value: no
+/// business rule reads the clock or calls SQL's `now()`, so a test can move the time.
 pub struct Cause {
     pub account: AccountId,
     pub request_id: RequestId,
     pub idempotency_key: Option<String>,
     pub now: DateTime<Utc>,
-    /// How the caller reached this server, for pages that it sends people to: `http://localhost:8080`.
+    /// The scheme and host by which the caller reached this server, for links to its pages: `http://localhost:8080`.
     pub base_url: String,
     ids: ContextV7,
 }
@@ -33,13 +33,15 @@ impl Cause {
         Self { account, request_id, idempotency_key, now, base_url, ids: ContextV7::new() }
     }
 
-    /// The cause of what nobody asked for: the end of a hold whose time is over.
+    /// The cause of a write that no caller asked for, such as the end of an expired hold.
     pub fn of_the_service(account: AccountId, now: DateTime<Utc>) -> Self {
         Self::new(account, Id::new(now, &ContextV7::new()), None, now, String::new())
     }
 
-    /// A new id at this cause's time. Its own counter keeps the ids of one request in the order they were made,
-    /// and never moves an id into another millisecond than `now`.
+    /// Makes an id with the time of this cause.
+    ///
+    /// A counter keeps the ids of one request in the order in which they were made. It never moves an id out of the
+    /// millisecond of `now`.
     pub fn new_id<K: Kind>(&self) -> Id<K> {
         Id::new(self.now, &self.ids)
     }

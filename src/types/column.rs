@@ -1,4 +1,4 @@
-//! Columns whose type is ours: texts of an enum, and JSON.
+//! Columns with a type of our own: enums stored as text, and JSON.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use diesel::serialize::{self, IsNull, Output};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// An enum that is a column of `text`, and a text on the wire: each variant with its one word.
+/// Declares an enum that is a column of `text` and a string in JSON; each variant names its text.
 macro_rules! text_column {
     (
         $(#[$of_all:meta])*
@@ -78,15 +78,12 @@ macro_rules! text_column {
 pub(crate) use text_column;
 
 /// Writes `value` as `jsonb`, whose binary form is a version byte and the text.
-///
-/// # Errors
-/// What serializing or the buffer reports.
 pub fn write_jsonb(value: &impl Serialize, out: &mut Output<'_, '_, Pg>) -> serialize::Result {
     out.write_all(&[1])?;
     write_json(value, out)
 }
 
-/// Makes a type of serde a column of `jsonb`.
+/// Makes a type that serde knows a column of `jsonb`.
 macro_rules! jsonb_column {
     ($column:ty) => {
         impl diesel::serialize::ToSql<diesel::sql_types::Jsonb, diesel::pg::Pg> for $column {
@@ -108,9 +105,6 @@ macro_rules! jsonb_column {
 pub(crate) use jsonb_column;
 
 /// Writes `value` as `json`, whose binary form is the text.
-///
-/// # Errors
-/// What serializing or the buffer reports.
 pub fn write_json(value: &impl Serialize, out: &mut Output<'_, '_, Pg>) -> serialize::Result {
     serde_json::to_writer(out, value)?;
     Ok(IsNull::No)
@@ -119,7 +113,7 @@ pub fn write_json(value: &impl Serialize, out: &mut Output<'_, '_, Pg>) -> seria
 /// Reads what [`write_jsonb`] wrote.
 ///
 /// # Errors
-/// Another version of the form, or JSON of another object.
+/// The value has an unknown version, or its JSON is not that of a `T`.
 pub fn read_jsonb<T: DeserializeOwned>(value: PgValue<'_>) -> deserialize::Result<T> {
     match value.as_bytes() {
         [1, text @ ..] => Ok(serde_json::from_slice(text)?),

@@ -1,7 +1,7 @@
 //! Ids: a prefix that names the noun, then a UUIDv7 in hex, as in `ch_0199…`.
 //!
-//! A UUIDv7 begins with its time in milliseconds, so ids sort by creation, one index on the id serves every
-//! list, and a filter on `created` is a range of ids (see [`crate::types::page`]).
+//! A UUIDv7 begins with its time in milliseconds. So ids sort by creation, one index on the id is enough for every list,
+//! and a filter on `created` is a range of ids (see [`crate::types::page`]).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,18 +17,18 @@ use uuid::{ContextV7, Timestamp, Uuid};
 
 /// A noun that has ids.
 pub trait Kind: 'static {
-    /// What stands before the underscore, as in `cus`.
+    /// The part of an id before the underscore, as in `cus`.
     const PREFIX: &'static str;
-    /// What an error message calls it, as in "No such customer".
+    /// The noun in error messages, as in "No such customer".
     const NOUN: &'static str;
-    /// What an error message calls an id of it in a path.
+    /// The value of `param` in the error for an id in a path.
     const PATH_PARAM: &'static str = "id";
 }
 
-/// Writes a line of the table below: a kind, which has no values, and the type of its ids.
+/// Declares, for each line of the table below, a kind (an enum without values) and the type of its ids.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $id:ident = $kind:ident($prefix:literal, $noun:literal $(, $path_param:literal)?);)+) => {
-        /// The nouns that have ids. They stand together down here, because a row names rows of other nouns by their ids.
+        /// The nouns that have ids. They are declared together below all nouns, because rows name rows of other nouns.
         pub mod kinds {
             $(
                 #[derive(Debug)]
@@ -46,13 +46,13 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Whoever owns customers, charges and API keys.
+    /// The owner of customers, charges and API keys.
     AccountId = Account("acct", "account");
     /// One call of the API.
     RequestId = Request("req", "request");
     CustomerId = Customer("cus", "customer");
     PaymentMethodId = PaymentMethod("pm", "PaymentMethod");
-    /// A payment method as the older API names it.
+    /// A payment method under its name in Stripe's older API.
     CardId = Card("card", "source");
     TokenId = Token("tok", "token");
     PaymentIntentId = PaymentIntent("pi", "payment_intent", "intent");
@@ -63,11 +63,11 @@ kinds! {
     BalanceTransactionId = BalanceTransaction("txn", "balance transaction");
     EventId = Event("evt", "event");
     WebhookEndpointId = WebhookEndpoint("we", "webhook endpoint");
-    /// What the card network tells this service. The id is the idempotency key of its deliveries.
+    /// A message of the card network; the id is the idempotency key of its deliveries.
     NotificationId = Notification("ntf", "notification");
 }
 
-/// The id of a `K`. Ids of two nouns are two types, so one cannot stand where the other belongs.
+/// The id of a `K`. Ids of two nouns have different types, so the compiler refuses one in the place of the other.
 #[derive(AsExpression, FromSqlRow)]
 #[diesel(sql_type = sql_types::Uuid)]
 pub struct Id<K: Kind> {
@@ -76,7 +76,7 @@ pub struct Id<K: Kind> {
 }
 
 impl<K: Kind> Id<K> {
-    /// A new id that sorts at `now`, and after every id that came of the same `context` before.
+    /// Makes an id that sorts at `now`, and after every earlier id of the same `context`.
     pub fn new(now: DateTime<Utc>, context: &ContextV7) -> Self {
         let seconds = u64::try_from(now.timestamp()).unwrap_or(0);
         let timestamp = Timestamp::from_unix(context, seconds, now.timestamp_subsec_nanos());
@@ -87,7 +87,7 @@ impl<K: Kind> Id<K> {
         Self { uuid, kind: PhantomData }
     }
 
-    /// Reads `prefix_` and 32 lower-case hex digits; anything else is `None`, since no such object can exist.
+    /// Reads `prefix_` and 32 lower-case hex digits; anything else is `None`, because no object can have such an id.
     pub fn parse(text: &str) -> Option<Self> {
         let hex = text.strip_prefix(K::PREFIX)?.strip_prefix('_')?;
         if hex.len() != 32 || hex.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -96,7 +96,7 @@ impl<K: Kind> Id<K> {
         Uuid::try_parse(hex).ok().map(Self::from_uuid)
     }
 
-    /// When it was made, by its own account; `None` if it is no UUIDv7.
+    /// The time in the id; `None` if it is not a UUIDv7.
     pub fn made_at(self) -> Option<DateTime<Utc>> {
         if self.uuid.get_version() != Some(uuid::Version::SortRand) {
             return None;
@@ -105,7 +105,7 @@ impl<K: Kind> Id<K> {
         DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
     }
 
-    /// The same row under the name that another noun has for it.
+    /// The id of the same row under another noun's prefix.
     pub const fn renamed<L: Kind>(self) -> Id<L> {
         Id::from_uuid(self.uuid)
     }
@@ -146,7 +146,7 @@ impl<'de, K: Kind> serde::Deserialize<'de> for Id<K> {
     }
 }
 
-// The derives of the standard library would ask `K` for what they give, and no noun should have to be `Copy`.
+// These traits are not derived, because a derive would require them of `K` too.
 impl<K: Kind> Clone for Id<K> {
     fn clone(&self) -> Self {
         *self

@@ -1,7 +1,6 @@
 //! Metadata: the caller's own key–value pairs on an object.
 //!
-//! Limits, from Stripe's documentation: 50 keys, 40 characters a key and no square brackets in it, 500
-//! characters a value.
+//! Stripe's limits: 50 keys, 40 characters for a key, 500 characters for a value, and no square brackets in a key.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +18,13 @@ pub const MAX_KEY_CHARACTERS: usize = 40;
 /// The most characters a value may have.
 pub const MAX_VALUE_CHARACTERS: usize = 500;
 
-/// The metadata of an object: within the limits, and no value empty.
+/// The metadata of an object, within the limits and without empty values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Jsonb)]
 #[serde(transparent)]
 pub struct Metadata(BTreeMap<String, String>);
 
-/// Why metadata were refused. The text is the rest of a sentence that begins with the parameter's name.
+/// Why metadata was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     #[error("can have up to {MAX_KEYS} keys, but {0} would be stored")]
@@ -38,21 +37,21 @@ pub enum MetadataError {
     ValueTooLong(String),
 }
 
-/// A change of metadata: merged by key, or `Clear` for all of them.
+/// A change of an object's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MetadataPatch {
     #[default]
     Keep,
     Clear,
-    /// `None` unsets a key.
+    /// Changes these keys; `None` removes a key.
     Merge(BTreeMap<String, Option<String>>),
 }
 
 impl Metadata {
-    /// These metadata with `patch` applied.
+    /// The metadata after `patch`.
     ///
     /// # Errors
-    /// A key or value beyond the limits, or too many keys afterwards.
+    /// A key or value is too long, or there would be too many keys.
     pub fn patched(&self, patch: &MetadataPatch) -> Result<Self, MetadataError> {
         let changes = match patch {
             MetadataPatch::Keep => return Ok(self.clone()),

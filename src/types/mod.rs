@@ -1,8 +1,8 @@
-//! Values that cannot be wrong, and what is handed on together.
+//! Types that all nouns share: ids, money, metadata, pages, time.
 //!
-//! An [`Id`], an [`Amount`], a [`Currency`] and [`Metadata`] have private fields, and whatever makes one of a caller's
-//! text or number checks it; so whoever holds one need not check again. What the database holds was checked when it was
-//! written. A [`Page`], what is asked of it, and a [`Cause`] only keep together what belongs together.
+//! An [`Id`], an [`Amount`], a [`Currency`] and [`Metadata`] have private fields, and their constructors check the text or
+//! number of a caller. So the code that receives one need not check it again. Values from the database were checked when
+//! they were written.
 
 pub mod cause;
 mod clock;

@@ -1,4 +1,4 @@
-//! Money: an integer in the currency's minor unit, and the currency beside it.
+//! Money: an integer in the minor unit of a currency.
 //!
 //! Minimums, zero-decimal and three-decimal currencies are Stripe's (docs.stripe.com/currencies).
 
@@ -13,7 +13,7 @@ use diesel::sql_types::{BigInt, Text};
 /// The largest amount of one payment, in minor units.
 pub const MAX_AMOUNT: i64 = 99_999_999;
 
-/// Currencies whose amounts end in a zero: they have three decimals, and cards settle two.
+/// Currencies with three decimals. Cards settle only two of them, so the last digit must be 0.
 const THREE_DECIMAL: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
 
 /// Currencies without minor units that are written with two zeros all the same, for compatibility: `500` is UGX 5
@@ -45,7 +45,7 @@ const MINIMUMS: [(&str, i64); 25] = [
     ("czk", 1500),
     ("huf", 17_500),
     ("thb", 1000),
-    // Three decimals: a minimum of one unit that cards can settle.
+    // Three decimals: the smallest amount that cards can settle.
     ("bhd", 10),
     ("kwd", 10),
 ];
@@ -55,8 +55,10 @@ const MINIMUMS: [(&str, i64); 25] = [
 #[diesel(sql_type = Text)]
 pub struct Currency([u8; 3]);
 
-/// A positive amount in minor units, within what its currency allows. It can be the whole of a payment; a part
-/// of one (a refund, a partial capture) only has to be positive, see [`Amount::part`].
+/// A positive amount in minor units.
+///
+/// The amount of a payment is within the limits of its currency. A part of a payment, such as a refund or a partial
+/// capture, may be smaller; see [`Amount::part`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, AsExpression, FromSqlRow)]
 #[diesel(sql_type = BigInt)]
 pub struct Amount(i64);
@@ -80,12 +82,12 @@ pub enum AmountError {
 }
 
 impl Currency {
-    /// Reads a code of ISO 4217 in any case.
+    /// Reads an ISO 4217 code in upper or lower case.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 3] = text.as_bytes().try_into().ok()?;
         let code = text.to_ascii_uppercase();
         iso_currency::Currency::from_code(&code)?;
-        // ISO 4217 also has codes for metals, funds and tests; only these that begin with X are money.
+        // ISO 4217 also has codes for metals, funds and tests. Of the codes that begin with X, only these are money.
         if code.starts_with('X') && !["XAF", "XCD", "XCG", "XOF", "XPF"].contains(&code.as_str()) {
             return None;
         }
@@ -96,7 +98,7 @@ impl Currency {
         std::str::from_utf8(&self.0).expect("three ASCII letters")
     }
 
-    /// How many digits stand behind the decimal point when a person reads an amount.
+    /// The number of digits after the decimal point.
     pub fn decimals(self) -> usize {
         match self.as_str() {
             "bif" | "clp" | "djf" | "gnf" | "jpy" | "kmf" | "krw" | "mga" | "pyg" | "rwf" | "vnd" | "vuv"
@@ -123,7 +125,7 @@ impl Currency {
 }
 
 impl Amount {
-    /// The amount of a payment.
+    /// Checks the amount of a payment.
     ///
     /// # Errors
     /// Below the currency's minimum, above [`MAX_AMOUNT`], or not a multiple of what the currency can express.
@@ -137,7 +139,7 @@ impl Amount {
         Self::part(minor, currency)
     }
 
-    /// A part of a payment: any positive amount that the currency can express.
+    /// Checks a part of a payment, which has no minimum but 1.
     ///
     /// # Errors
     /// Not positive, or not a multiple of what the currency can express.
@@ -152,7 +154,7 @@ impl Amount {
         }
     }
 
-    /// In minor units.
+    /// The amount in minor units.
     pub const fn minor(self) -> i64 {
         self.0
     }

@@ -1,12 +1,12 @@
-//! Pages of a list, by keyset: a page begins where an id says, never at an offset, so that rows written in
-//! between neither repeat nor vanish.
+//! Pages of a list by keyset: a page begins at an id and not at an offset, so rows that are written between two requests
+//! make no row appear twice or go missing.
 //!
-//! Ids begin with their time (see [`crate::types::ids`]), so cursors and `created` filters are one thing here:
-//! a range of ids, answered by the primary key alone.
+//! Ids begin with their time (see [`crate::types::ids`]), so a cursor and a filter on `created` both become a range of ids,
+//! and the primary key is the only index that a page needs.
 
 use uuid::Uuid;
 
-/// What a caller asked of a list, as a range of ids and a direction.
+/// A caller's request for a page, as a range of ids, a limit and a direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
     low: u128,
@@ -15,12 +15,12 @@ pub struct PageRequest {
     direction: Direction,
 }
 
-/// Where a page begins.
+/// The end of the range from which rows are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// The newest rows of the range.
     Newest,
-    /// `ending_before`: the rows right above a cursor. They are still shown newest first.
+    /// The oldest rows of the range, which `ending_before` asks for. They are still shown newest first.
     Oldest,
 }
 
@@ -32,13 +32,13 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The same page of other things.
+    /// Changes each row of the page.
     pub fn map<U>(self, change: impl FnMut(T) -> U) -> Page<U> {
         Page { rows: self.rows.into_iter().map(change).collect(), has_more: self.has_more }
     }
 }
 
-/// A row of a list that a cursor names.
+/// A cursor: the row before or after which a page begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cursor {
     StartingAfter(Uuid),
@@ -48,11 +48,11 @@ pub enum Cursor {
 impl PageRequest {
     /// The newest `limit` rows; `limit` is 1–100.
     pub fn new(limit: u8) -> Self {
-        debug_assert!((1..=100).contains(&limit), "the reader of parameters checks it");
+        debug_assert!((1..=100).contains(&limit), "the parameter was checked when it was read");
         Self { low: 0, high: u128::MAX, limit, direction: Direction::Newest }
     }
 
-    /// Keeps to the rows on the cursor's far side.
+    /// Restricts the page to rows after the cursor, or before it.
     pub fn at(mut self, cursor: Cursor) -> Self {
         match cursor {
             Cursor::StartingAfter(id) => self.high = self.high.min(id.as_u128()),
@@ -64,24 +64,24 @@ impl PageRequest {
         self
     }
 
-    /// Keeps to rows created at `seconds` or later.
+    /// Restricts the page to rows created at `seconds` or later.
     pub fn created_from(mut self, seconds: u64) -> Self {
         self.low = self.low.max(first_id_of(seconds));
         self
     }
 
-    /// Keeps to rows created before `seconds`.
+    /// Restricts the page to rows created before `seconds`.
     pub fn created_before(mut self, seconds: u64) -> Self {
         self.high = self.high.min(first_id_of(seconds));
         self
     }
 
-    /// The least id of the page's range.
+    /// The lowest id in the range.
     pub fn low(&self) -> Uuid {
         Uuid::from_u128(self.low)
     }
 
-    /// The first id above the page's range.
+    /// The first id above the range.
     pub fn high(&self) -> Uuid {
         Uuid::from_u128(self.high)
     }
@@ -90,12 +90,12 @@ impl PageRequest {
         self.direction
     }
 
-    /// How many rows to ask the database for: one more than the page holds tells whether there are more.
+    /// The number of rows to fetch: one more than the page shows, which tells whether there are more.
     pub fn rows_to_fetch(&self) -> i64 {
         i64::from(self.limit) + 1
     }
 
-    /// Makes the page of the fetched rows, which stand in the order of [`PageRequest::direction`].
+    /// Makes a page of the fetched rows, which are in the order of [`PageRequest::direction`].
     pub fn page<T>(&self, mut rows: Vec<T>) -> Page<T> {
         let has_more = rows.len() > usize::from(self.limit);
         rows.truncate(usize::from(self.limit));
@@ -106,7 +106,7 @@ impl PageRequest {
     }
 }
 
-/// The least UUIDv7 of a second; its first 48 bits are milliseconds (RFC 9562).
+/// The lowest UUIDv7 of a second; its first 48 bits are milliseconds (RFC 9562).
 fn first_id_of(seconds: u64) -> u128 {
     u128::from(seconds.saturating_mul(1000)).min((1 << 48) - 1) << 80
 }
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// What the database does, on a sorted list.
+    /// Does what the database does, on a sorted list.
     fn fetch(ids: &[u128], request: &PageRequest) -> Page<u128> {
         let mut found: Vec<u128> =
             ids.iter().copied().filter(|id| (request.low..request.high).contains(id)).collect();

@@ -76,9 +76,6 @@ impl Directory {
     }
 
     /// The objects of these ids, by id: one statement for each kind of id. What is not there is left out.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn load(
         &self,
         connection: &mut PgConnection,

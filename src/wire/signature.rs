@@ -36,9 +36,6 @@ pub fn sign(secrets: &[String], now: DateTime<Utc>, body: &[u8]) -> String {
 }
 
 /// Checks the header of a request.
-///
-/// # Errors
-/// See [`SignatureError`].
 pub fn verify(
     header: Option<&str>,
     secret: &str,
