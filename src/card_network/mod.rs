@@ -1,10 +1,10 @@
-//! The simulated card network: a pure function from a test card to what happens to it. No I/O, no state.
+//! The simulated card network: pure functions from a test card to its outcome, without I/O or state.
 //!
-//! A real network would be an HTTP call, which no transaction can roll back. So what comes before the call and
-//! what comes after it are two functions of the charges, and only [`authorise`] would change its place.
+//! A real network would be an HTTP call, which no transaction can roll back. So a charge has one function before the
+//! call and one after it, and only [`authorise`] would move out of the transaction.
 //!
-//! The cards are Stripe's test cards (docs.stripe.com/testing). Any other number is refused: no full number is
-//! stored, logged or sent back, and no real card is ever charged here.
+//! The cards are Stripe's test cards (docs.stripe.com/testing). Every other number is refused, so no real card is ever
+//! charged. No full number is stored, logged or sent back.
 
 mod notification;
 pub mod simulation;
@@ -16,10 +16,10 @@ pub use notification::{
     DisputeNotice, DisputeReason, Envelope, Notification, RefundNotice, Verdict, VerdictNotice,
 };
 
-/// A test card. Its number is known by the table below; objects keep `name` in its place.
+/// A test card. Objects store its `name` in place of its number.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TestCard {
-    /// As in `tok_NAME` and `pm_card_NAME`.
+    /// The name, as in `tok_NAME` and `pm_card_NAME`.
     pub name: &'static str,
     number: &'static str,
     pub brand: &'static str,
@@ -28,26 +28,26 @@ pub struct TestCard {
     pub behaviour: Behaviour,
 }
 
-/// What a card does.
+/// What happens to the charges of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
     Succeeds,
-    /// Every charge is declined, and it cannot be saved either.
+    /// Every charge is declined, and the card cannot be saved.
     Declines(Decline),
-    /// It can be saved, and every charge is declined.
+    /// Every charge is declined, but the card can be saved.
     SavesThenDeclines(Decline),
-    /// The cardholder must confirm; a charge without a payment intent has no way to ask, so it is declined.
+    /// The cardholder must confirm. A charge without a payment intent cannot ask for that, so it is declined.
     Authenticates,
-    /// As `Authenticates`, and then it is declined.
+    /// The cardholder must confirm, and the charge is then declined.
     AuthenticatesThenDeclines(Decline),
-    /// Succeeds, and the cardholder disputes it; with an inquiry first, no money moves yet.
+    /// The charge succeeds, and the cardholder disputes it. An inquiry moves no money yet.
     Disputes {
         reason: DisputeReason,
         inquiry: bool,
     },
-    /// Succeeds; its refund stays pending for a while.
+    /// The charge succeeds, and its refund stays pending for a while.
     RefundsLate,
-    /// Succeeds; its refund fails after it seemed to succeed.
+    /// The charge succeeds, and its refund first succeeds and later fails.
     RefundFails,
 }
 
@@ -65,28 +65,28 @@ pub enum Decline {
     AuthenticationRequired,
 }
 
-/// Why a card is not even taken. Nothing of it is stored.
+/// Why a card is not accepted; nothing of it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// No card has such a number.
+    /// The number is not a card number.
     Number,
     ExpiryMonth,
     ExpiryYear,
     Cvc,
-    /// It could be somebody's real card.
+    /// The number is not a test card's, so it may be that of a real card.
     LiveCard,
-    /// The issuer declines already when the card is to be saved.
+    /// The issuer does not let the customer save the card.
     Declined(Decline),
 }
 
-/// What the network answers to an authorisation.
+/// The network's answer to a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authorisation {
     Approved,
     Declined(Decline),
 }
 
-/// A card as a caller typed it. It has no `Debug`: its number must not reach a log.
+/// A card as a caller typed it; it has no `Debug`, because its number must not reach a log.
 pub struct TypedCard {
     pub number: String,
     pub expiry_month: i64,
@@ -94,7 +94,7 @@ pub struct TypedCard {
     pub cvc: Option<String>,
 }
 
-/// Asks for the money. `card` was taken by [`accept`] or named outright.
+/// Asks the issuer to authorise a charge of `card`.
 pub fn authorise(card: &TestCard) -> Authorisation {
     match card.behaviour {
         Behaviour::Succeeds
@@ -115,15 +115,15 @@ pub fn asks_the_cardholder(card: &TestCard) -> bool {
     matches!(card.behaviour, Behaviour::Authenticates | Behaviour::AuthenticatesThenDeclines(_))
 }
 
-/// Whether a refund to this card settles at once; else the network reports later how it went.
+/// Whether a refund to this card settles at once; if not, the network reports its outcome later.
 pub fn refunds_at_once(card: &TestCard) -> bool {
     card.behaviour != Behaviour::RefundsLate
 }
 
-/// Whether the issuer lets a customer keep this card.
+/// Checks that the issuer lets a customer save this card.
 ///
 /// # Errors
-/// The decline that a first charge would get.
+/// [`Refusal::Declined`] with the decline that a first charge would get.
 pub fn save(card: &TestCard) -> Result<(), Refusal> {
     match card.behaviour {
         Behaviour::Declines(decline) => Err(Refusal::Declined(decline)),
@@ -131,10 +131,10 @@ pub fn save(card: &TestCard) -> Result<(), Refusal> {
     }
 }
 
-/// The test card that a caller typed.
+/// Finds the test card that a caller typed.
 ///
 /// # Errors
-/// A number, month, year or security code that no card has, or a number that is no test card's.
+/// The number, month, year or security code is not valid, or the number is not a test card's.
 pub fn accept(typed: &TypedCard, now: DateTime<Utc>) -> Result<&'static TestCard, Refusal> {
     let number: String = typed.number.chars().filter(|character| !matches!(character, ' ' | '-')).collect();
     let plausible = (12..=19).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -150,10 +150,10 @@ pub fn accept(typed: &TypedCard, now: DateTime<Utc>) -> Result<&'static TestCard
     CARDS.iter().find(|card| card.number == number).ok_or(Refusal::LiveCard)
 }
 
-/// Whether a card can expire then: a card is good to the end of its month.
+/// Checks that a card has not expired; it is valid to the end of its month.
 ///
 /// # Errors
-/// No such month, or a year that is over or too far away.
+/// The month does not exist, or the date is in the past or more than 50 years away.
 pub fn check_expiry(month: i64, year: i64, now: DateTime<Utc>) -> Result<(), Refusal> {
     if !(1..=12).contains(&month) {
         return Err(Refusal::ExpiryMonth);
@@ -165,18 +165,18 @@ pub fn check_expiry(month: i64, year: i64, now: DateTime<Utc>) -> Result<(), Ref
     Ok(())
 }
 
-/// The year that `27` and `2027` both mean.
+/// Completes a year of two digits: `27` is 2027.
 pub fn full_year(year: i64) -> i64 {
     if (0..100).contains(&year) { 2000 + year } else { year }
 }
 
-/// The card of `tok_NAME` and `pm_card_NAME`. Stripe lists the declining ones with and without their brand.
+/// Finds the card of `tok_NAME` and `pm_card_NAME`; Stripe lists cards that decline with and without `visa_`.
 pub fn by_name(name: &str) -> Option<&'static TestCard> {
     CARDS.iter().find(|card| card.name == name || card.name.strip_prefix("visa_") == Some(name))
 }
 
 impl TestCard {
-    /// The last four digits, which alone may be shown.
+    /// The last four digits, the only ones that may be shown.
     pub fn last4(&self) -> &'static str {
         &self.number[self.number.len() - 4..]
     }
@@ -241,7 +241,9 @@ impl Decline {
 }
 
 impl Decline {
-    /// The error of a declined payment. The decline is committed and remembered, so another attempt needs another key.
+    /// The error of a declined payment.
+    ///
+    /// The decline is committed and remembered, so another attempt needs another key.
     pub fn error_body(self) -> ErrorBody<'static> {
         ErrorBody {
             error_type: ErrorType::CardError,
@@ -289,7 +291,7 @@ impl Refusal {
         }
     }
 
-    /// The part of the card that is wrong.
+    /// The parameter of the part of the card that is wrong.
     pub fn param(self) -> Option<&'static str> {
         match self {
             Refusal::Number | Refusal::LiveCard => Some("number"),
@@ -307,7 +309,7 @@ impl Refusal {
             Refusal::ExpiryYear => "Your card's expiration year is invalid.",
             Refusal::Cvc => "Your card's security code is invalid.",
             Refusal::LiveCard => {
-                "Your card was declined. This service takes test cards only, and this number is none of them."
+                "Your card was declined. This service accepts test cards only, and this number is not one of them."
             }
             Refusal::Declined(decline) => decline.message(),
         }
@@ -329,7 +331,7 @@ const fn visa(number: &'static str, name: &'static str, behaviour: Behaviour) ->
     card(number, name, "visa", "credit", "US", behaviour)
 }
 
-/// Every card there is.
+/// All test cards.
 #[rustfmt::skip]
 pub static CARDS: &[TestCard] = &[
     visa("4242424242424242", "visa", Behaviour::Succeeds),

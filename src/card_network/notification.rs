@@ -1,4 +1,4 @@
-//! What the card network says by itself. The simulation writes these, and [`crate::notifications`] reads them.
+//! The notifications of the card network, which the simulation writes and [`crate::notifications`] reads.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,16 +8,16 @@ use crate::types::text_column;
 /// A notification as it is sent.
 #[derive(Debug, Serialize)]
 pub struct Envelope {
-    /// Also the idempotency key of its deliveries.
+    /// The id, which is also the idempotency key of each delivery.
     pub id: NotificationId,
     pub account: AccountId,
-    /// In Unix seconds.
+    /// The time in Unix seconds.
     pub created: i64,
     #[serde(flatten)]
     pub notification: Notification,
 }
 
-/// What a notification says.
+/// The type and data of a notification.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum Notification {
@@ -31,25 +31,27 @@ pub enum Notification {
     DisputeClosed(VerdictNotice),
 }
 
-/// What the network says of a refund.
+/// A notice that a refund has succeeded or failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefundNotice {
     pub refund: RefundId,
 }
 
-/// What the network says of a dispute that it opens.
+/// A notice that the network opens a dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DisputeNotice {
     pub dispute: DisputeId,
     pub charge: ChargeId,
     pub reason: DisputeReason,
-    /// Only a question yet: no money moves.
+    /// Whether this is only an inquiry, so that no money moves.
     pub inquiry: bool,
 }
 
-/// What the network says of a dispute that it closes. It repeats all, since the notice of its beginning may be late.
+/// A notice that the network closes a dispute.
+///
+/// It repeats all data of the dispute, because it may arrive before the [`DisputeNotice`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerdictNotice {
@@ -60,7 +62,7 @@ pub struct VerdictNotice {
     pub outcome: Verdict,
 }
 
-/// How a dispute ends.
+/// The end of a dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -90,7 +92,7 @@ text_column! {
 }
 
 impl VerdictNotice {
-    /// The dispute that it is about.
+    /// The notice that opens the dispute.
     pub fn dispute_notice(self) -> DisputeNotice {
         let Self { dispute, charge, reason, inquiry, .. } = self;
         DisputeNotice { dispute, charge, reason, inquiry }

@@ -1,7 +1,7 @@
-//! What a real card network does by itself: it thinks of something later, and notifies this service of it.
+//! The notifications of the simulated card network, which report what happens after a charge or a refund.
 //!
-//! That a notification will come is written in the transaction of the charge or refund that it is about; a worker sends
-//! it like a stranger would, signed, to `POST /v1/provider_notifications`, and again until it is answered with 2xx.
+//! The transaction of the charge or refund also writes the notification. A worker later signs it and sends it over HTTP to
+//! `POST /v1/provider_notifications`, as a real network would, and repeats it until the answer is 2xx.
 
 use std::time::Duration;
 
@@ -19,29 +19,31 @@ use crate::types::ids::{AccountId, ChargeId, NotificationId, RefundId};
 use crate::types::{Cause, Clock};
 use crate::wire::signature;
 
-/// How long the network thinks.
+/// The time between the call and the notification.
 const DELAY: chrono::Duration = chrono::Duration::milliseconds(1500);
 
-/// How long it waits for an answer.
+/// How long the network waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it sends what is not answered with 2xx: after 2 s, then after twice as long each time, up to an hour; for
-/// more than three days in all, which is less than the id is remembered.
+/// The most attempts to send a notification.
+///
+/// The first pause is 2 s, and each is twice as long as the one before, up to an hour. All attempts together take more
+/// than three days, but less time than the id is remembered.
 const MOST_ATTEMPTS: i32 = 84;
 const LONGEST_PAUSE_SECONDS: i32 = 3600;
 
-/// How long it rests when nothing is due.
+/// The pause before the next look when nothing is due.
 const REST: Duration = Duration::from_millis(300);
 
-/// How many notifications are taken at once.
+/// The most notifications that one statement takes.
 const BATCH: i64 = 20;
 
-/// How the simulated network behaves towards this service.
+/// The settings of the simulated network.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The secret of its signatures.
+    /// The secret with which the network signs.
     pub secret: String,
-    /// Where it sends them: the address of `POST /v1/provider_notifications`. Without one it sends nothing.
+    /// The address of `POST /v1/provider_notifications`; without it the network sends nothing.
     pub url: Option<String>,
     pub delivery: DeliveryMode,
 }
@@ -49,16 +51,16 @@ pub struct Settings {
 /// How the network delivers its notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum DeliveryMode {
-    /// Each once, in order.
+    /// Each one once, in order.
     #[default]
     InOrder,
-    /// Everything twice.
+    /// Each one twice.
     Twice,
-    /// The latest first.
+    /// The latest one first.
     Disorder,
 }
 
-/// Lets the network say later that a captured charge is disputed, if its card is one that does.
+/// Schedules the notification that a captured charge is disputed, if its card has that behaviour.
 pub fn announce_dispute(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -74,7 +76,7 @@ pub fn announce_dispute(
     }
 }
 
-/// Lets the network say later how a refund went, if its card is one whose refunds take time or fail.
+/// Schedules the notification of a refund's outcome, if the refunds of its card take time or fail.
 pub fn announce_refund(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -90,7 +92,7 @@ pub fn announce_refund(
     announce(connection, cause, notification)
 }
 
-/// Lets the network say later how a dispute ended.
+/// Schedules the notification that a dispute has ended.
 pub fn announce_verdict(
     connection: &mut PgConnection,
     cause: &Cause,
@@ -125,7 +127,7 @@ struct Due {
     body: String,
 }
 
-/// What the simulation runs on.
+/// What the simulation needs of the server.
 #[derive(Clone)]
 pub struct Network {
     pub database: Database,
@@ -133,10 +135,10 @@ pub struct Network {
     pub settings: Settings,
 }
 
-/// Sends what is due, for ever.
+/// Sends due notifications, for ever.
 ///
 /// # Errors
-/// The client cannot be made.
+/// The HTTP client cannot be created.
 pub async fn run(network: Network) -> Result<(), Error> {
     let Some(url) = network.settings.url.clone() else { return Ok(()) };
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -149,7 +151,7 @@ pub async fn run(network: Network) -> Result<(), Error> {
         let due = match take(&network).await {
             Ok(due) => due,
             Err(error) => {
-                log::warn!("the network waits: {}", error.for_log());
+                log::warn!("the network could not read its notifications: {}", error.for_log());
                 Vec::new()
             }
         };
@@ -165,10 +167,10 @@ pub async fn run(network: Network) -> Result<(), Error> {
     }
 }
 
-/// Takes what is due; another worker may have it again after a pause, unless it is marked as delivered.
+/// Takes due notifications; after a pause another worker may take one again, unless it is marked as delivered.
 async fn take(network: &Network) -> Result<Vec<Due>, Error> {
     let now = network.clock.now();
-    // An attempt is counted before it is made, so the pause after the first is 2 s.
+    // The old value of `attempts` is 0 at the first attempt, so the first pause is 2 s.
     let pause =
         format!("least(power(2, least(attempts + 1, 20)), {LONGEST_PAUSE_SECONDS}) * interval '1 second'");
     // What is due later than the schedule allows was put off by a clock that has been set back since, and is due now.
@@ -210,7 +212,7 @@ async fn mark_delivered(network: &Network, notification: &Due) -> Result<(), Err
     network.database.run(work).await?
 }
 
-/// Posts a notification, twice if the delivery mode wants it, and says whether it was taken.
+/// Posts a notification, twice in the mode [`DeliveryMode::Twice`], and returns whether the last answer was 2xx.
 async fn post(network: &Network, client: &reqwest::Client, url: &str, body: &str) -> bool {
     let times = if network.settings.delivery == DeliveryMode::Twice { 2 } else { 1 };
     let mut taken = false;
@@ -222,7 +224,7 @@ async fn post(network: &Network, client: &reqwest::Client, url: &str, body: &str
             .header(signature::HEADER, signature::sign(&secrets, network.clock.now(), body.as_bytes()))
             .body(body.to_owned());
         taken = match request.send().await {
-            // What is refused now may be there later, or the secret set right.
+            // A refused notification may succeed later: its object may exist by then, or the secret be corrected.
             Ok(answer) => answer.status().is_success(),
             Err(_) => false,
         };

@@ -1,6 +1,6 @@
-//! Rows whose key is an account and an id: found, locked, listed and changed in one way.
+//! Finds, locks, lists and updates rows whose key is an account and an id, in the same way for all nouns.
 //!
-//! The macros write what diesel's types make hard to say as a function. They know no noun.
+//! These are macros where diesel's types make a generic function hard to write.
 
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::types::ids::AccountId;
 use crate::types::{Id, Kind};
 
-/// Writes the queries of a row by its key: `find`, `lock` and `find_all`, whichever are named.
+/// Declares the named functions among `find`, `lock` and `find_all`, which load rows by their keys.
 macro_rules! rows {
     ($table:ident: $row:ident, $id:ty => $($query:ident),+) => {
         $($crate::db::rows!(@$query $table: $row, $id);)+
@@ -26,7 +26,7 @@ macro_rules! rows {
         }
     };
     (@lock $table:ident: $row:ident, $id:ty) => {
-        /// `FOR NO KEY UPDATE` keeps other changes out, and lets foreign-key checks pass.
+        /// Locks the row: `FOR NO KEY UPDATE` blocks other changes of it, and does not block foreign-key checks.
         pub fn lock(
             connection: &mut diesel::PgConnection,
             account: $crate::types::ids::AccountId,
@@ -56,7 +56,7 @@ macro_rules! rows {
 }
 pub(crate) use rows;
 
-/// One page of an account's rows, as a query to which a noun adds its filter.
+/// The query of one page of an account's rows, to which a noun adds its filter.
 macro_rules! page_of {
     ($table:ident: $row:ident, $account:expr, $page:expr) => {{
         let query = $table::table
@@ -74,8 +74,10 @@ macro_rules! page_of {
 }
 pub(crate) use page_of;
 
-/// The `UPDATE` of a row that was read under its lock. It sets all columns, so each table has one text of it, and diesel
-/// keeps that prepared. (diesel prepares its own `update` anew each time.)
+/// The `UPDATE` of a row that was read under its lock.
+///
+/// It sets all columns, so each table has one such statement, and diesel caches it. (diesel does not cache its own
+/// `update`.)
 #[derive(Debug)]
 pub struct UpdateRow<Table, Changes> {
     table: Table,
@@ -84,7 +86,7 @@ pub struct UpdateRow<Table, Changes> {
     changes: Changes,
 }
 
-/// Changes the row with this key to `row`, whose type derives [`AsChangeset`] with `treat_none_as_null`.
+/// Sets the row with this key to `row`, whose type derives [`AsChangeset`] with `treat_none_as_null`.
 pub fn update_row<Table, K: Kind, Row: AsChangeset<Target = Table>>(
     table: Table,
     account: AccountId,
@@ -107,7 +109,7 @@ impl<Table: QueryFragment<Pg>, Changes: QueryFragment<Pg>> QueryFragment<Pg> for
     }
 }
 
-/// A table has one type of row, and so one text.
+/// Each table has one type of row, so its type identifies the statement.
 impl<Table: 'static, Changes> QueryId for UpdateRow<Table, Changes> {
     type QueryId = UpdateRow<Table, ()>;
     const HAS_STATIC_QUERY_ID: bool = true;

@@ -1,27 +1,27 @@
-//! What a caller sent, as a message may show it.
+//! Prepares a caller's text for messages: short, and without card numbers.
 
 use std::ops::Range;
 
 use uuid::Uuid;
 
-/// The most characters of a text that a message shows.
-const MOST: usize = 100;
+/// The most characters of a caller's text that a message shows.
+const MAX_SHOWN: usize = 100;
 
-/// The most characters between two groups of the digits of one card number.
+/// The most characters between two groups of digits of one card number.
 const MAX_SEPARATORS: usize = 3;
 
-/// How many hex digits a random text has at least, such as an id or a secret.
+/// The fewest hex digits of a random text, such as an id or a secret.
 const MIN_RANDOM_DIGITS: usize = 24;
 
-/// What a caller sent, fit to be sent back in a message: short, and without card numbers.
+/// Shortens a caller's text for a message, and redacts card numbers.
 ///
-/// A card number is 12 to 19 digits whose last one is right by Luhn's formula, typed in one or in groups.
+/// A card number is 12 to 19 digits that pass Luhn's check, in one group or in several.
 pub fn quoted(text: &str) -> String {
     let shown = without_card_numbers(text);
-    if shown.chars().count() <= MOST {
+    if shown.chars().count() <= MAX_SHOWN {
         return shown;
     }
-    shown.chars().take(MOST).chain("…".chars()).collect()
+    shown.chars().take(MAX_SHOWN).chain("…".chars()).collect()
 }
 
 fn without_card_numbers(text: &str) -> String {
@@ -44,12 +44,12 @@ fn without_card_numbers(text: &str) -> String {
     shown + &text[copied..]
 }
 
-/// Where the card number ends that begins with the group `first` of a chain; the longest, if there are several.
+/// The end of the longest card number that begins with the group `first` of a chain, if there is one.
 fn card_number(text: &str, chain: &[Range<usize>], first: usize) -> Option<usize> {
     let (mut digits, mut found) = (String::new(), None);
     for (number, group) in chain.iter().enumerate().skip(first) {
         digits.push_str(&text[group.clone()]);
-        // Numbers of 12 digits are rare, and three groups of a longer one that is misspelt look like one.
+        // Numbers of 12 digits are rare, and three groups of a longer number with a typing error can look like one.
         let is_whole = first == 0 && number + 1 == chain.len();
         let lengths = if is_whole { 12..=19 } else { 13..=19 };
         if lengths.contains(&digits.len()) && luhn::valid(&digits) {
@@ -59,7 +59,7 @@ fn card_number(text: &str, chain: &[Range<usize>], first: usize) -> Option<usize
     found
 }
 
-/// The groups of digits that may be of card numbers.
+/// The groups of digits that may be parts of card numbers.
 fn groups(text: &str) -> Vec<Range<usize>> {
     let mut groups = Vec::new();
     let mut rest = 0;
@@ -79,7 +79,7 @@ fn is_separator(between: &str) -> bool {
     between.chars().count() <= MAX_SEPARATORS && !between.contains(char::is_alphanumeric)
 }
 
-/// Whether the digit at `at` is of an id, a UUID or a secret, which all are hex.
+/// Whether the digit at `at` is part of an id, a UUID or a secret, which are all hex.
 fn is_random(text: &str, at: usize) -> bool {
     let is_uuid =
         Uuid::try_parse(word(text, at, |character| character.is_alphanumeric() || character == '-'));
@@ -88,7 +88,7 @@ fn is_random(text: &str, at: usize) -> bool {
     is_uuid.is_ok() || (is_hex && word.len() >= MIN_RANDOM_DIGITS)
 }
 
-/// The characters around `at` that belong together.
+/// The longest text around `at` whose characters all pass `belongs`.
 fn word(text: &str, at: usize, belongs: impl Fn(char) -> bool) -> &str {
     let start = text[..at].char_indices().rev().take_while(|(_, character)| belongs(*character)).last();
     let start = start.map_or(at, |(start, _)| start);
@@ -96,7 +96,7 @@ fn word(text: &str, at: usize, belongs: impl Fn(char) -> bool) -> &str {
     &text[start..end]
 }
 
-/// Whether digits are those after the point of a decimal number, such as 1998.9999999999998.
+/// Whether the digits are the decimals of a number, such as 1998.9999999999998.
 fn is_fraction(text: &str, start: usize, end: usize) -> bool {
     let Some(whole) = text[..start].strip_suffix('.') else { return false };
     let before = whole.trim_end_matches(|character: char| character.is_ascii_digit());

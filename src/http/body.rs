@@ -1,8 +1,8 @@
-//! The body of a request: read once, within limits, and parsed once into a tree.
+//! Reads the body of a request once, within limits, and parses it once into a tree.
 //!
-//! The tree is `serde_json`'s for JSON and forms alike; in that of a form all leaves are text, and an array is an
-//! object whose members are numbered. Which parameters there may be, and of which type, is for the handler to
-//! say, inside its transaction: so a replay, or a reused key, is found before a typo is.
+//! The tree is a `serde_json` value for JSON and for forms. In the tree of a form all leaves are texts, and an array is an
+//! object with numbered members. The handler reads the tree into types inside its transaction, so a replay or a reused key
+//! is found before a wrong parameter.
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
@@ -24,35 +24,35 @@ pub const MAX_BYTES: usize = 256 * 1024;
 /// How long a body may take to arrive.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a body is written.
+/// The format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MediaType {
     Json,
     Form,
 }
 
-/// The parameters of a request, parsed but not yet typed; the middleware leaves it in the request.
+/// The parameters of a request, parsed but not yet typed; the guard puts them into the request's extensions.
 #[derive(Debug)]
 pub struct Body {
     pub parameters: Map<String, Value>,
     pub is_json: bool,
-    /// A parameter that stands in the query of a `POST`, where none belongs.
+    /// The name of a parameter in the query of a `POST`, which is an error.
     pub stray: Option<String>,
-    /// Where what they name can be found.
+    /// The directory that finds objects by their ids.
     pub directory: &'static Directory,
 }
 
-/// The parameters of a request as a handler asks for them: of the body of a `POST`, of the query of a `GET`.
+/// The extractor of a request's parameters, from the body of a `POST` or the query of a `GET`.
 pub struct Payload<T> {
     body: Body,
     parsed: PhantomData<fn() -> T>,
 }
 
 impl<T: Parameters> Payload<T> {
-    /// Reads the parameters, and which properties to expand, which every route takes.
+    /// Reads the parameters, and `expand`, which every route takes.
     ///
     /// # Errors
-    /// A parameter that is missing, unknown or of the wrong type, by its name.
+    /// A parameter is missing, unknown or of the wrong type.
     pub fn parse(self) -> Result<(T, Expand), Error> {
         if let Some(name) = self.body.stray {
             let param = quoted(&name);
@@ -98,13 +98,13 @@ impl MediaType {
     /// Parses a body of this type. An empty body has no parameters.
     ///
     /// # Errors
-    /// [`Error::Malformed`], saying where.
+    /// [`Error::Malformed`], with the place if known.
     pub fn parse(self, bytes: &[u8]) -> Result<Value, Error> {
         match self {
             MediaType::Json => json::parse(bytes),
-            // No parameter has such a name, and curl says "form" of whatever is not told otherwise.
+            // curl labels every body a form unless told otherwise, and no parameter's name begins with a brace.
             MediaType::Form if bytes.trim_ascii_start().starts_with(b"{") => Err(Error::Malformed(
-                "The body looks like JSON, but came as a form. Send it with Content-Type: application/json."
+                "The body looks like JSON, but was sent as a form. Send it with Content-Type: application/json."
                     .to_owned(),
             )),
             MediaType::Form => form::tree(form::pairs(bytes)?),
@@ -112,11 +112,12 @@ impl MediaType {
     }
 }
 
-/// How the body is written, by its headers. Without a type it is a form, which is also what SDKs mean by
-/// `application/octet-stream` on a `POST` that has no body.
+/// Reads the format of the body from the headers.
+///
+/// A body without a type is a form. SDKs send a `POST` without a body as `application/octet-stream`, which is a form too.
 ///
 /// # Errors
-/// [`Error::MediaTypeUnsupported`] for another type, another charset than UTF-8, or a compressed body.
+/// [`Error::MediaTypeUnsupported`] for another type, a charset other than UTF-8, or a compressed body.
 pub fn media_type(headers: &HeaderMap) -> Result<MediaType, Error> {
     let unsupported = |what: String| Err(Error::MediaTypeUnsupported(what));
     if let Some(encoding) = headers.get(CONTENT_ENCODING)
@@ -127,7 +128,7 @@ pub fn media_type(headers: &HeaderMap) -> Result<MediaType, Error> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(MediaType::Form) };
     let parsed = value.to_str().ok().and_then(|text| text.parse::<mime::Mime>().ok());
     let Some(parsed) = parsed else {
-        return unsupported("The header Content-Type is no media type.".to_owned());
+        return unsupported("The header Content-Type is not a media type.".to_owned());
     };
     if parsed.get_param(mime::CHARSET).is_some_and(|charset| charset != mime::UTF_8) {
         return unsupported("Bodies must be UTF-8.".to_owned());
@@ -137,7 +138,7 @@ pub fn media_type(headers: &HeaderMap) -> Result<MediaType, Error> {
         "application/x-www-form-urlencoded" => Ok(MediaType::Form),
         "application/octet-stream" if is_empty(headers) => Ok(MediaType::Form),
         other => unsupported(format!(
-            "Bodies of the type {} are not understood: send application/json or \
+            "Bodies of the type {} are not supported: send application/json or \
              application/x-www-form-urlencoded.",
             quoted(other)
         )),
@@ -152,8 +153,8 @@ fn is_empty(headers: &HeaderMap) -> bool {
 /// Reads the whole body.
 ///
 /// # Errors
-/// [`Error::BodyTooLarge`] as soon as that is known, [`Error::BodyTooSlow`], or [`Error::Malformed`] if the client
-/// broke it off.
+/// [`Error::BodyTooLarge`], as soon as the size is known; [`Error::BodyTooSlow`]; or [`Error::Malformed`] if the client
+/// stopped before the end.
 pub async fn read(request: &mut ServiceRequest) -> Result<BytesMut, Error> {
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     if announced.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > MAX_BYTES as u64)

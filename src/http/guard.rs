@@ -1,6 +1,8 @@
-//! The middleware: a thin shell around a handler. It reads all that can be judged without the database, in the
-//! order of the contract, and leaves the call and the parsed body for the handler's extractors. What needs the
-//! database happens in [`crate::idempotency::execute`], when the handler runs its transaction.
+//! The middleware around each handler, which checks a request before it needs the database.
+//!
+//! It checks in the order of the contract, and puts the call and the parsed body into the request's extensions for the
+//! handler's extractors. The checks that need the database are in [`crate::idempotency::execute`], which runs when the
+//! handler runs its transaction.
 
 use actix_web::HttpMessage;
 use actix_web::body::BoxBody;
@@ -23,17 +25,17 @@ use crate::idempotency::fingerprint::Parts;
 use crate::idempotency::{Call, Claim, Fingerprint, Key, KeySource, Outcome, key};
 use crate::wire::{form, signature};
 
-/// Lets a request through to its handler, or answers it.
+/// Passes a request to its handler, or answers it with an error.
 ///
 /// # Errors
-/// Never: what is refused is an answer.
+/// The middleware itself returns none: a refusal is an answer.
 pub async fn guard(
     policy: Option<Policy>,
     mut request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, actix_web::Error> {
-    let state = request.app_data::<State>().cloned().expect("app.rs gives the app its state");
-    let trace = request.extensions().get::<Trace>().cloned().expect("app.rs traces every request");
+    let state = request.app_data::<State>().cloned().expect("src/app/mod.rs sets the state");
+    let trace = request.extensions().get::<Trace>().cloned().expect("src/app/mod.rs wraps every route in the trace");
     match admit(&state, &trace, policy, &mut request).await {
         Ok((admitted, body)) => {
             request.extensions_mut().insert(admitted);
@@ -62,7 +64,7 @@ pub async fn guard(
     Ok(answer)
 }
 
-/// Credentials, key, media type, size, syntax: in this order, and before a connection is taken.
+/// Checks headers, credentials, key, media type, size and syntax, in this order.
 async fn admit(
     state: &State,
     trace: &Trace,
@@ -85,7 +87,7 @@ async fn admit(
     } else {
         (MediaType::Form, BytesMut::new())
     };
-    // The query comes after the limits of the body, since it is a matter of syntax too.
+    // The query is a matter of syntax, so it is checked after the size of the body.
     let query = form::pairs(request.query_string().as_bytes())?;
     let parameters = if is_post { media_type.parse(&bytes)? } else { form::tree(query.clone())? };
     let claim = keyed.and_then(|(key, lifetime, secret)| {
@@ -118,7 +120,7 @@ const OF_OTHER_ACCOUNTS: [&str; 2] = ["Stripe-Account", "Stripe-Context"];
 const SINGLE_HEADERS: [&str; 6] =
     ["Authorization", "Content-Encoding", "Content-Type", "Origin", signature::HEADER, "Stripe-Version"];
 
-/// Refuses headers that would let a request mean something else than its sender thinks.
+/// Refuses headers whose meaning is ambiguous, or that this service would have to ignore.
 fn check_headers(headers: &HeaderMap) -> Result<(), Error> {
     if let Some(name) = SINGLE_HEADERS.into_iter().find(|name| headers.get_all(*name).nth(1).is_some()) {
         return Err(Error::HeaderRepeated(name));
@@ -129,8 +131,9 @@ fn check_headers(headers: &HeaderMap) -> Result<(), Error> {
     }
 }
 
-/// The same for a signed notification: its signature comes in the place of the credentials, which can only be judged with
-/// the body, and its id is the key.
+/// Checks a signed notification, whose id is the key.
+///
+/// The signature replaces the credentials. It covers the body, so it is checked after the body has been read.
 async fn admit_notification(
     state: &State,
     trace: &Trace,
@@ -179,7 +182,7 @@ fn fingerprint(
     Fingerprint::of(parts, &state.engine.secrets)
 }
 
-/// The key of a request that needs one.
+/// Reads the key of a request; `None` if it has none and the settings allow that.
 fn key(state: &State, request: &ServiceRequest) -> Result<Option<Key>, Error> {
     let values = request.headers().get_all(key::HEADER).map(|value| value.as_bytes());
     let key = Key::of(values).map_err(|error| Error::KeyInvalid(error.to_string()))?;

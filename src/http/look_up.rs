@@ -1,4 +1,4 @@
-//! The first statement of a request: who calls, and whether the key has its answer already.
+//! The first statement of a request, which finds the caller's account and the record of the key.
 
 use diesel::dsl::{AsSelect, SqlTypeOf};
 use diesel::pg::{Pg, PgConnection};
@@ -14,12 +14,12 @@ use crate::idempotency::{Call, Claim, Engine, Found};
 use crate::schema::api_keys;
 use crate::types::ids::{AccountId, kinds};
 
-/// Who calls.
+/// The caller of a request.
 #[derive(Debug)]
 pub enum Caller {
-    /// Whoever has this API key; whether it works is for the database to say.
+    /// The holder of an API key, which is not checked yet.
     Holder(Credentials),
-    /// The sender of a notification, whose signature was right, about this account.
+    /// The sender of a notification about this account, whose signature has been checked.
     Notifier(AccountId),
 }
 
@@ -32,7 +32,7 @@ impl Caller {
         }
     }
 
-    /// The caller's account, if there is one.
+    /// The caller's account, if it exists.
     pub fn account(&self, connection: &mut PgConnection) -> QueryResult<Option<AccountId>> {
         match self {
             Caller::Holder(credentials) => auth::queries::account(connection, credentials),
@@ -41,10 +41,10 @@ impl Caller {
     }
 }
 
-/// The caller's account and, if the request has a key, the record of it.
+/// Finds the caller's account and, if the request has a key, the record of the key.
 ///
 /// # Errors
-/// No such account, or no database.
+/// The account does not exist, or the database fails.
 pub fn look_up(
     engine: &Engine,
     connection: &mut PgConnection,
@@ -64,7 +64,7 @@ pub fn look_up(
     Ok(Found { account, record })
 }
 
-/// The account of `credentials` and its record for `claim`, in one statement. `None`: no such API key.
+/// Finds the account of `credentials` and its record for `claim` in one statement; `None` if there is no such API key.
 fn find_with_account(
     connection: &mut PgConnection,
     credentials: &Credentials,
@@ -73,8 +73,10 @@ fn find_with_account(
     AccountWithRecord { credentials, claim, record: Record::as_select() }.get_result(connection).optional()
 }
 
-/// `LATERAL`, which the DSL has no word for, leaves one way to the record: by its whole primary key. A plain join may be
-/// planned as a look at every record, and goes on so when there are many, since the statement stays prepared.
+/// The statement of [`find_with_account`], which diesel's DSL cannot express.
+///
+/// With `LATERAL`, the planner must look up the record by its whole primary key. It may plan a simple join as a scan of all
+/// records. Prepared statements keep their plans, so it would still scan them when there are many.
 struct AccountWithRecord<'a> {
     credentials: &'a Credentials,
     claim: &'a Claim,
@@ -101,7 +103,7 @@ impl QueryFragment<Pg> for AccountWithRecord<'_> {
     }
 }
 
-/// Written out, because the derived one knows no lifetimes.
+/// Written by hand, because the derive does not support lifetimes.
 impl QueryId for AccountWithRecord<'_> {
     type QueryId = AccountWithRecord<'static>;
     const HAS_STATIC_QUERY_ID: bool = true;

@@ -1,4 +1,4 @@
-//! Counts and times of requests, as Prometheus wants them.
+//! Counts and times of requests, for Prometheus.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use prometheus::{
 
 use crate::idempotency::Outcome;
 
-/// The counters, in a registry of their own, so that tests do not share them.
+/// The metrics of one server, in a registry of their own, so that tests do not share them.
 pub struct Metrics {
     registry: Registry,
     requests: IntCounterVec,
@@ -61,7 +61,7 @@ impl Metrics {
         self.outcomes[index].inc();
     }
 
-    /// All figures, in Prometheus's text format.
+    /// All metrics in Prometheus's text format.
     pub fn text(&self) -> String {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text).expect("metrics are text");
@@ -69,7 +69,7 @@ impl Metrics {
     }
 }
 
-/// A method as a label: whatever else a client invents is one label, so that it cannot fill the memory.
+/// A method as a label; all other methods share one label, so that invented methods cannot fill the memory.
 pub fn known_method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

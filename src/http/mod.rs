@@ -1,7 +1,7 @@
-//! HTTP: with [`crate::app`] and the nouns' `handlers.rs` the only place that knows actix.
+//! HTTP: only this module, [`crate::app`] and each noun's `handlers.rs` know actix.
 //!
-//! A request comes in through [`trace`](trace::trace) and [`guard`](guard::guard), and its handler asks for what they left:
-//! [`Tx`] to write or [`Db`] to read, and [`Payload`] for its parameters.
+//! A request passes through [`trace`](trace::trace) and [`guard`](guard::guard). Its handler then extracts [`Tx`] to write
+//! or [`Db`] to read, and [`Payload`] for its parameters.
 
 pub mod body;
 pub mod guard;

@@ -1,4 +1,4 @@
-//! How an answer and an error become an HTTP response.
+//! Turns answers and errors into HTTP responses.
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, Responder, ResponseError};
@@ -21,7 +21,7 @@ impl Responder for Answer {
             answer.insert_header(("Original-Request", original.to_string()));
         }
         if status.is_client_error() {
-            // A remembered failure: the same key gives the same answer for ever.
+            // This failure is remembered, so the same key would get the same answer.
             answer.insert_header(("Stripe-Should-Retry", "false"));
         }
         answer.body(self.body)
@@ -55,7 +55,7 @@ impl ResponseError for Error {
             Error::NoRoom(_) => {
                 answer.insert_header((header::RETRY_AFTER, "5"));
             }
-            // What is still to come of the body is not wanted, so the connection cannot be used again.
+            // The rest of the body will not be read, so the connection cannot be used again.
             Error::BodyTooLarge { .. } | Error::BodyTooSlow { .. } => {
                 answer.force_close();
             }

@@ -1,4 +1,4 @@
-//! A route as data, and what must be true of every table of them.
+//! Routes as data, and the rules for a table of routes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::types::ids::AccountId;
 pub struct Route {
     pub method: Method,
     pub path: &'static str,
-    /// How it deals with duplicates. Only a `GET` has none.
+    /// The policy for duplicates; only a `GET` has none.
     pub policy: Option<Policy>,
     pub handler: fn() -> actix_web::Route,
 }
@@ -34,37 +34,35 @@ impl Route {
     }
 }
 
-/// How a route that is not a `GET` deals with duplicates. The table of routes gives every such route one.
+/// How a route that writes treats duplicates.
 #[derive(Debug, Clone, Copy)]
 pub enum Policy {
-    /// Needs an `Idempotency-Key`; the answer is remembered.
+    /// The request needs an `Idempotency-Key`, and its answer is remembered.
     Keyed {
-        /// How long a key is remembered; `None` is the server's setting.
+        /// How long a key is remembered; `None` stands for the server's setting.
         lifetime: Option<Duration>,
-        /// The answer holds a secret that is shown once, so it is encrypted where it is stored.
+        /// Whether the answer holds a secret that is shown once, so that the record is encrypted.
         secret: bool,
     },
-    /// A signed notification: its id is the key, and its signature stands for the API key.
+    /// The request is a signed notification: its id is the key, and its signature replaces the API key.
     Signed {
-        /// How long the sender may go on sending the same notification.
+        /// How long the sender may repeat a notification.
         lifetime: Duration,
-        /// Judges the signature, and reads whom the notification is about and its id.
         admit: Admit,
     },
-    /// Idempotent by HTTP itself (`DELETE`): the same transaction, and nothing remembered.
+    /// HTTP makes the method idempotent (`DELETE`): the request runs in a transaction, and its answer is not remembered.
     Unkeyed,
 }
 
 impl Policy {
-    /// What nearly every `POST` has.
+    /// The policy of nearly every `POST`.
     pub const KEYED: Policy = Policy::Keyed { lifetime: None, secret: false };
 }
 
-/// Judges the signature of a notification by its request, its raw body and the time; then parses the body, and reads
-/// whom it is about and its id.
+/// Checks the signature of a notification over its raw body at a time, and returns the account, the key and the body.
 ///
 /// # Errors
-/// A signature that is not the sender's, or a body without account or id.
+/// The signature is wrong, or the body has no account or no id.
 pub type Admit = fn(&HttpRequest, &[u8], DateTime<Utc>) -> Result<(AccountId, Key, Value), Error>;
 
 /// Why a table of routes is refused when the server starts.
@@ -76,11 +74,11 @@ pub enum RouteError {
         "{0} {1} has the wrong policy: a POST is Keyed, a DELETE is Unkeyed, and there is no other method that writes"
     )]
     WrongPolicy(Method, &'static str),
-    #[error("{0} {1} stands in the table twice")]
+    #[error("{0} {1} is in the table twice")]
     Twice(Method, &'static str),
 }
 
-/// Checks a table of routes: no `POST` outside the contract, and no route twice.
+/// Checks that every route that writes has the right policy, and that no route is in the table twice.
 ///
 /// # Errors
 /// The first route that breaks a rule.

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,9 @@ use crate::idempotency::Engine;
 use crate::types::Clock;
 use crate::wire::Directory;
 
-/// What all requests share. Nothing correct depends on it being one: several instances may serve one database.
+/// The state that all requests of a process share.
+///
+/// No rule depends on it: several processes may serve one database.
 pub type State = Arc<Shared>;
 
 pub struct Shared {
@@ -18,9 +20,9 @@ pub struct Shared {
     /// How long a key is remembered, unless its route says otherwise.
     pub key_lifetime: Duration,
     pub key_is_required: bool,
-    /// Where the objects that a request names can be found. The app hands it down, because it knows every noun.
+    /// The directory that finds objects by their ids.
     pub directory: &'static Directory,
-    /// Notified after each commit, since it may have left events to send.
+    /// Notified after each commit, because there may be events to send.
     pub committed: Arc<Notify>,
     /// Which host names are answered.
     pub hosts: Hosts,

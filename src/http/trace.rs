@@ -1,4 +1,4 @@
-//! One line a request, and the middleware around every answer that writes it.
+//! The middleware around every answer, which gives each request an id and a line in the log.
 //!
 //! A line has the route's pattern and never its path, query, headers or body, so no API key, secret or card number can stand
 //! in it. Of an idempotency key it has the beginning, and of an answer the id of its object: a duplicate and its original
@@ -27,7 +27,7 @@ use crate::idempotency::{Answer, Key, Outcome, key};
 use crate::types::Id;
 use crate::types::ids::{AccountId, RequestId};
 
-/// What is found out about a request on its way, for its line.
+/// The facts about a request for its line, which are collected on its way.
 #[derive(Clone)]
 pub struct Trace(Rc<Facts>);
 
@@ -64,7 +64,7 @@ impl Trace {
         self.0.request_id
     }
 
-    /// When the request came.
+    /// The time at which the request arrived.
     pub fn now(&self) -> DateTime<Utc> {
         self.0.now
     }
@@ -77,7 +77,7 @@ impl Trace {
         self.0.outcome.set(Some(outcome));
     }
 
-    /// Notes that the answer is of a committed transaction, this one or the first one with its key.
+    /// Notes that the answer was committed, by this request or by the first one with its key.
     pub fn committed(&self) {
         self.0.committed.set(true);
     }
@@ -98,7 +98,7 @@ impl Trace {
     }
 }
 
-/// Writes the line when it is dropped, so that a request whose client has gone has one too.
+/// The line of a request, which is written when this is dropped, even if the client has hung up.
 struct Line {
     state: State,
     trace: Trace,
@@ -140,16 +140,15 @@ impl Drop for Line {
 /// nginx's status for a request whose client hung up before the answer.
 const CLIENT_GONE: u16 = 499;
 
-/// The middleware around all that answers: begins the trace, catches panics, adds the headers that every answer has, and writes
-/// the line.
+/// Begins the trace, catches panics, adds the headers of every answer, and writes the line.
 ///
 /// # Errors
-/// A panic or an error of actix itself, as its answer.
+/// A panic, or an error of actix itself, with its response.
 pub async fn trace(
     request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, actix_web::Error> {
-    let state = request.app_data::<State>().cloned().expect("app.rs gives the app its state");
+    let state = request.app_data::<State>().cloned().expect("src/app/mod.rs sets the state");
     let trace = Trace::new(state.clock.now());
     request.extensions_mut().insert(trace.clone());
     let mut line = Line {

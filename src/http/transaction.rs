@@ -1,4 +1,4 @@
-//! What a handler asks for: [`Tx`] to write, [`Db`] to read.
+//! The extractors of a handler's transaction: [`Tx`] to write, [`Db`] to read.
 
 use std::future::{Ready, ready};
 
@@ -12,18 +12,19 @@ use crate::db::{BEGIN_READ_ONLY, TimedOut, begin, rollback};
 use crate::error::Error;
 use crate::idempotency::{self, Answer, Call, Done, Outcome, Work};
 
-/// The one transaction of a request that writes. It is given to the handler once and used up by
-/// [`Tx::run`], so a request cannot write in two transactions.
+/// The one transaction of a request that writes.
+///
+/// A handler can extract it once, and [`Tx::run`] consumes it, so a request cannot write in two transactions.
 pub struct Tx(Ticket);
 
 /// The one read-only transaction of a request that reads.
 pub struct Db(Ticket);
 
-/// What [`guard`](super::guard::guard) leaves for the handler's transaction.
+/// A request that has passed the [`guard`](super::guard::guard).
 pub struct Admitted {
     pub caller: Caller,
     pub call: Call,
-    /// Whether the route has a policy, and so a transaction that writes.
+    /// Whether the route has a policy, and may write.
     pub writes: bool,
 }
 
@@ -34,17 +35,17 @@ struct Ticket {
 }
 
 impl Tx {
-    /// What all requests share, for a handler that needs the server's secrets.
+    /// The state of the server, for a handler that needs its secrets.
     pub fn state(&self) -> State {
         self.0.state.clone()
     }
 
-    /// Runs `work` as the effect of this request: exactly once for its key, and remembered if it commits.
+    /// Runs `work` as the effect of this request, once for its key, and remembers its answer if it commits.
     ///
-    /// `Ok` commits, whatever status the answer has; `Err` rolls back and leaves nothing.
+    /// `Ok` commits, whatever status the answer has. `Err` rolls back and leaves nothing behind.
     ///
     /// # Errors
-    /// What `work` returns, and all that can stand in its way; see [`idempotency::execute`].
+    /// The errors of `work` and of [`idempotency::execute`], and [`Error::OutcomeUnknown`] if the job did not end in time.
     pub async fn run(self, work: impl Work + Send + 'static) -> Result<Answer, Error> {
         let Ticket { admitted: Admitted { caller, call, .. }, state, trace } = self.0;
         let keyed = call.claim.is_some();
@@ -63,7 +64,7 @@ impl Tx {
                     }
                     Err(error) => (None, Done::new(Err(error))),
                 };
-                // Counted here, on the database thread, so that a request whose client has gone is counted too.
+                // The database thread counts the outcome, so a request whose client has hung up is counted too.
                 if let Some(outcome) = done.outcome {
                     job_state.metrics.outcome(outcome);
                 }
@@ -75,7 +76,7 @@ impl Tx {
                 detail: "the job did not end in time".to_owned(),
             })?;
         let (account, done) = job.inspect_err(|_| {
-            // No connection was to be had, and it never began.
+            // No connection was free, and the job never began.
             state.metrics.outcome(Outcome::RolledBack);
             trace.outcome(Outcome::RolledBack);
         })?;
@@ -99,7 +100,7 @@ impl Db {
     /// Runs `work` in a read-only transaction, so a handler that reads cannot write by mistake.
     ///
     /// # Errors
-    /// What `work` returns, an unknown API key, or no database.
+    /// The errors of `work`, an unknown API key, or [`Error::Unavailable`].
     pub async fn read(self, work: impl Work + Send + 'static) -> Result<Answer, Error> {
         let Ticket { admitted: Admitted { caller, call, .. }, state, trace } = self.0;
         let database = state.engine.database.clone();
@@ -123,19 +124,19 @@ impl Db {
 }
 
 impl Ticket {
-    /// Takes what [`guard`](super::guard::guard) left. It is gone afterwards, so that a handler cannot take it twice.
+    /// Takes the admitted request out of the extensions, so that a handler cannot take it twice.
     fn take(request: &HttpRequest) -> Result<Self, Error> {
         let missing = |what: &str| {
             Error::Internal(format!(
-                "{} asked for its transaction, but {what}: is the route in the table of routes, mounted by app.rs, \
-                 and does its handler ask once?",
+                "{} asked for its transaction, but {what}: is the route in the table of routes of src/app/mod.rs, and \
+                 does its handler ask only once?",
                 request.path()
             ))
         };
         let admitted = request
             .extensions_mut()
             .remove::<Admitted>()
-            .ok_or_else(|| missing("nothing was left for it"))?;
+            .ok_or_else(|| missing("the guard has left none"))?;
         let trace =
             request.extensions().get::<Trace>().cloned().ok_or_else(|| missing("no trace was begun"))?;
         let state = request.app_data::<State>().cloned().ok_or_else(|| missing("the app has no state"))?;

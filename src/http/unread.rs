@@ -1,9 +1,8 @@
-//! A request that is answered before its body has come to its end.
+//! Closes the connection of a request that is answered before its body has been read to the end.
 //!
-//! Its connection can serve no other request, and actix closes it, but for one case: if the body comes in chunks
-//! and nobody holds it any more, actix reads on to its end, which a client may never send. So the answer holds the
-//! body for as long as it is being sent; to actix it then is a body that somebody still wants, and the connection is
-//! closed like any other.
+//! Such a connection cannot serve another request, and actix closes it, with one exception: if the body is chunked and
+//! nobody holds it any more, actix reads on to its end, which the client may never send. So the answer holds the body while
+//! it is being sent. To actix, the body is then still in use, and it closes the connection as usual.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -18,7 +17,7 @@ use actix_web::middleware::Next;
 use actix_web::web::Bytes;
 use futures_util::{Stream, StreamExt};
 
-/// Sees to it that a connection is closed after an answer to a request whose body was not read to its end.
+/// Makes each answer hold the chunked body of its request, so that actix closes the connection if the body is unread.
 pub async fn close_after_answer(
     mut request: ServiceRequest,
     next: Next<BoxBody>,
@@ -32,7 +31,7 @@ pub async fn close_after_answer(
     Ok(answer.map_body(|_, body| BoxBody::new(Holding { body, _request_body: held })))
 }
 
-/// A request's body, of which the reader has one handle and the answer another.
+/// A shared handle to a request's body; the reader has one, and the answer has another.
 #[derive(Clone)]
 struct Held(Rc<RefCell<Payload>>);
 

@@ -1,7 +1,6 @@
-//! How objects are found by their ids, and which of their properties name other objects.
+//! The directory of objects: how they are loaded by their ids, and which of their properties name other objects.
 //!
-//! The nouns stand above this room, so it does not know them: the app hands the directory down
-//! ([`crate::app::DIRECTORY`]).
+//! This module does not know the nouns. The app fills the directory ([`crate::app::DIRECTORY`]) and passes it down.
 
 use std::collections::HashMap;
 
@@ -15,43 +14,45 @@ use crate::types::ids::AccountId;
 /// Loads the objects of an account with these ids.
 pub type Load = fn(&mut PgConnection, AccountId, &[Uuid]) -> QueryResult<Vec<Value>>;
 
-/// Loads the newest of what stands in a list of these owners, each with the owner's id: one more of each owner than
-/// a page shows.
+/// Loads the newest rows of a list of each of these owners, each row with its owner's id.
+///
+/// It loads one row more for each owner than a list shows, which tells whether there are more.
 pub type LoadSublists = fn(&mut PgConnection, AccountId, &[Uuid]) -> QueryResult<Vec<(Uuid, Value)>>;
 
-/// The kind of an object that Stripe has and this service has not. A property that could name one is null, and so is
-/// all that stands below it.
+/// The kind of all objects that Stripe has and this service does not have.
+///
+/// A property that could name one is null, and so are the properties below it.
 pub const ELSEWHERE: &str = "elsewhere";
 
-/// How many rows a list within an object shows.
+/// The number of rows that a list within an object shows.
 pub const SUBLIST_ROWS: usize = 10;
 
-/// A list that an object has only for those who expand it.
+/// A list that an object has only if the caller expands it.
 #[derive(Debug)]
 pub struct Sublist {
-    /// The kind of object that has it.
+    /// The kind of the object that has the list.
     pub owner: &'static str,
     pub property: &'static str,
-    /// Its kind, as in `charge.refunds`.
+    /// The kind of the list, as in `charge.refunds`.
     pub kind: &'static str,
-    /// The path of its owners.
+    /// The path of the owners.
     pub path: &'static str,
-    /// `None`: this service has nothing that could stand in it.
+    /// `None` if the list is always empty, because this service has no such objects.
     pub load: Option<LoadSublists>,
 }
 
-/// All objects that have ids.
+/// The objects that have ids, and the properties that name them.
 #[derive(Debug)]
 pub struct Directory {
-    /// Which property of which object holds an id that can be expanded, and the kinds of object it can name.
+    /// The properties that can be expanded: the kind of an object, the name of a property, and the kinds that it can name.
     pub properties: &'static [(&'static str, &'static str, &'static [&'static str])],
     pub sublists: &'static [Sublist],
-    /// How the objects of an id's prefix are loaded.
+    /// The function that loads the objects of each prefix of ids.
     pub loaders: &'static [(&'static str, Load)],
 }
 
 impl Directory {
-    /// A directory of nothing, for parameters that are read outside of a request.
+    /// An empty directory, for parameters that are read outside of a request.
     pub const EMPTY: &'static Directory = &Directory { properties: &[], sublists: &[], loaders: &[] };
 
     /// The kinds of objects that a property of any of `objects` can hold.
@@ -60,12 +61,12 @@ impl Directory {
             self.properties.iter().filter(|(object, name, _)| objects.contains(object) && *name == property);
         let named = of_property.flat_map(|(_, _, kinds)| kinds.iter().copied());
         let lists = objects.iter().filter_map(|object| self.sublist(object, property)).map(|list| list.kind);
-        // Which properties the object would have there is for Stripe to say.
+        // The properties of Stripe's other objects are unknown here, so any name is accepted.
         let elsewhere = (objects.contains(&ELSEWHERE) && !property.is_empty()).then_some(ELSEWHERE);
         named.chain(lists).chain(elsewhere).collect()
     }
 
-    /// Whether a path can end at an object of this kind. A part of an object is no object: it is there anyway.
+    /// Whether a path of `expand[]` can end at this kind: a part of an object cannot be expanded, because it is always there.
     pub fn is_object(&self, kind: &str) -> bool {
         !kind.contains('.') || self.sublists.iter().any(|list| list.kind == kind)
     }
@@ -75,7 +76,7 @@ impl Directory {
         self.sublists.iter().find(|list| list.owner == object && list.property == property)
     }
 
-    /// The objects of these ids, by id: one statement for each kind of id. What is not there is left out.
+    /// Loads the objects with these ids, with one statement for each kind; ids without an object are left out.
     pub fn load(
         &self,
         connection: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! `expand[]`: which properties a caller wants as objects instead of ids, up to four levels deep.
+//! The parameter `expand[]`: the properties that a caller wants as objects instead of ids, up to four levels deep.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::directory::Directory;
 use super::params::Params;
 use crate::error::{Error, quoted};
 
-/// How deep a path may go.
+/// The most levels that a path may have.
 const MAX_LEVELS: usize = 4;
 
 /// The paths that a caller wants expanded, as in `data.customer.default_source`.
@@ -16,7 +16,7 @@ pub struct Expand {
     pub directory: &'static Directory,
 }
 
-/// Paths that begin alike, as a tree.
+/// Paths as a tree, in which paths with the same beginning share a branch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tree(pub BTreeMap<String, Tree>);
 
@@ -24,7 +24,7 @@ impl Expand {
     /// Reads the parameter `expand`, which every route takes.
     ///
     /// # Errors
-    /// It is no list of texts.
+    /// The parameter is not a list of texts.
     pub fn read(params: &mut Params) -> Result<Self, Error> {
         Ok(Self { paths: params.take("expand")?.unwrap_or_default(), directory: params.directory() })
     }
@@ -33,7 +33,7 @@ impl Expand {
         self.paths.is_empty()
     }
 
-    /// The paths as a tree. Each is checked, however many rows there are; `prefix` is what each begins with in a list.
+    /// Checks the paths, and returns them as a tree; in a list, each path begins with `prefix`.
     ///
     /// # Errors
     /// A property that cannot be expanded, or a path with too many levels.

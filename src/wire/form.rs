@@ -1,19 +1,19 @@
 //! `application/x-www-form-urlencoded` with Stripe's brackets: `card[exp_month]=12`, `expand[0]=customer`,
 //! `expand[]=customer`.
 //!
-//! Decoding is strict where it matters: invalid UTF-8, NUL and a repeated member are refused. A form cannot tell
-//! an array from an object with numbered members, so the tree has objects only, and whoever wants a list reads
-//! the numbers as its order (see [`super::params`]).
+//! Invalid UTF-8, NUL and repeated members are refused. A form cannot distinguish an array from an object with numbered
+//! members, so the tree has objects only. The reader of a list takes the numbers as the order of its items (see
+//! [`super::params`]).
 
 use percent_encoding::percent_decode;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
 
-/// How deep brackets may nest. No parameter needs more than four.
+/// The deepest nesting of brackets. No parameter needs more than four.
 const MAX_DEPTH: usize = 16;
 
-/// The name–value pairs of a form or a query, decoded.
+/// Decodes the name–value pairs of a form or a query.
 ///
 /// # Errors
 /// [`Error::Malformed`] for a broken escape, invalid UTF-8 or NUL.
@@ -30,10 +30,10 @@ pub fn pairs(bytes: &[u8]) -> Result<Vec<(String, String)>, Error> {
         .collect()
 }
 
-/// The tree that the names of the pairs describe.
+/// Builds the tree that the names of the pairs describe.
 ///
 /// # Errors
-/// [`Error::Malformed`] for brackets that do not match, a repeated member, or nesting without end.
+/// [`Error::Malformed`] for brackets that do not match, a repeated member, or too deep nesting.
 pub fn tree(pairs: Vec<(String, String)>) -> Result<Value, Error> {
     let mut root = Map::new();
     for (name, value) in pairs {
@@ -59,7 +59,7 @@ fn decoded(bytes: &[u8]) -> Result<String, Error> {
     Ok(text.into_owned())
 }
 
-/// `a[b][]` as `a`, `b` and the empty name.
+/// Splits a name into its parts: `a[b][]` is `a`, `b` and the empty part.
 fn path(name: &str) -> Result<Vec<&str>, Error> {
     let broken =
         || Error::Malformed(format!("The form is not valid: the name {:?}.", crate::error::quoted(name)));
@@ -87,7 +87,7 @@ fn insert(members: &mut Map<String, Value>, path: &[&str], value: String, name: 
     let key = match path {
         ["", rest @ ..] => next_number(members, rest.first()),
         [key, ..] => (*key).to_owned(),
-        [] => unreachable!("a path has a first name, and each call leaves out one"),
+        [] => unreachable!("the recursion ends at the last part of a path"),
     };
     if path.len() == 1 {
         return match members.insert(key, Value::String(value)) {
@@ -101,8 +101,10 @@ fn insert(members: &mut Map<String, Value>, path: &[&str], value: String, name: 
     }
 }
 
-/// The number that `[]` means: the next one, or the last one again while its object lacks the member that
-/// follows, as in `items[][id]=1&items[][count]=2`.
+/// The number that `[]` stands for.
+///
+/// It is the next number, or the last one again if its object does not yet have the member that follows, as in
+/// `items[][id]=1&items[][count]=2`.
 fn next_number(members: &Map<String, Value>, member: Option<&&str>) -> String {
     let last = members.len().checked_sub(1).map(|number| number.to_string());
     match (member, last) {

@@ -1,4 +1,4 @@
-//! What a single value can be: a number, a text, an id, an amount of money.
+//! The types of a single value: numbers, texts, ids, amounts of money.
 
 use serde_json::Value;
 
@@ -6,9 +6,9 @@ use super::params::{FromParameter, Parameter, Params};
 use crate::error::{Error, quoted};
 use crate::types::{Amount, Currency, Id, Kind};
 
-/// The most characters of a text.
+/// The most characters that a text may have.
 pub const MAX_TEXT_CHARACTERS: usize = 5000;
-/// The most characters of an e-mail address.
+/// The most characters that an e-mail address may have.
 pub const MAX_EMAIL_CHARACTERS: usize = 512;
 
 impl FromParameter for i64 {
@@ -34,7 +34,7 @@ impl FromParameter for i64 {
     }
 }
 
-/// Digits with an optional minus; no plus sign, which a form may mean as a space.
+/// Reads digits with an optional minus. A plus sign is refused, because in a form it may stand for a space.
 fn integer(text: &str) -> Option<i64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
@@ -61,7 +61,7 @@ impl FromParameter for String {
     }
 }
 
-/// An e-mail address: anything around an `@`, as more cannot be known without writing to it.
+/// An e-mail address: any text around an `@`, because only a message to it could prove more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Email(pub String);
 
@@ -82,7 +82,6 @@ impl FromParameter for Email {
     }
 }
 
-/// A list of texts.
 impl FromParameter for Vec<String> {
     fn from_parameter(parameter: Parameter) -> Result<Self, Error> {
         parameter.items()?.into_iter().map(String::from_parameter).collect()
@@ -105,19 +104,19 @@ impl<K: Kind> FromParameter for Id<K> {
     }
 }
 
-/// The amount of a payment, which is read as a number and can be judged only with its currency.
+/// Checks the amount of a payment against the limits of its currency.
 ///
 /// # Errors
-/// Out of the bounds of its currency.
+/// [`Error::AmountInvalid`].
 pub fn amount(minor: i64, currency: Currency) -> Result<Amount, Error> {
     Amount::new(minor, currency).map_err(|error| Error::AmountInvalid { param: "amount".to_owned(), error })
 }
 
 impl Params {
-    /// What is to be paid: `amount` and `currency`.
+    /// Reads the required parameters `amount` and `currency`.
     ///
     /// # Errors
-    /// One of them is missing, or the amount is out of the bounds of its currency.
+    /// One of them is missing or invalid, or the amount is outside the limits of its currency.
     pub fn price(&mut self) -> Result<(Amount, Currency), Error> {
         let minor = self.need("amount")?;
         let currency = self.need("currency")?;
@@ -125,10 +124,10 @@ impl Params {
     }
 }
 
-/// A part of a payment.
+/// Checks the amount of a part of a payment, such as a refund.
 ///
 /// # Errors
-/// Not positive, or not expressible in its currency.
+/// The amount is not positive, or the currency cannot express it.
 pub fn part(minor: i64, currency: Currency, param: &str) -> Result<Amount, Error> {
     Amount::part(minor, currency).map_err(|error| Error::AmountInvalid { param: param.to_owned(), error })
 }

@@ -1,11 +1,11 @@
-//! What an id in a request names.
+//! Finds the objects that the ids in a request name.
 
 use diesel::QueryResult;
 
 use crate::error::Error;
 use crate::types::{Id, Kind};
 
-/// What the id in a path names. Whatever is no id of a `K` names nothing.
+/// Finds what the id in a path names; a text that is not an id of a `K` names nothing.
 ///
 /// # Errors
 /// [`Error::NotFound`].
@@ -16,10 +16,10 @@ pub fn in_path<K: Kind, T>(
     in_path_read(text, Id::parse(text), find)
 }
 
-/// As [`in_path`], for a noun that reads its ids in a way of its own.
+/// Finds what the id in a path names, for a noun that parses its ids itself.
 ///
 /// # Errors
-/// As [`in_path`].
+/// [`Error::NotFound`].
 pub fn in_path_read<K: Kind, T>(
     text: &str,
     id: Option<Id<K>>,
@@ -29,7 +29,7 @@ pub fn in_path_read<K: Kind, T>(
     found.ok_or_else(|| Error::not_found::<K>(text))
 }
 
-/// What the id in a parameter names.
+/// Finds what the id in a parameter names.
 ///
 /// # Errors
 /// [`Error::ReferenceNotFound`].

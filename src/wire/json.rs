@@ -1,4 +1,4 @@
-//! JSON (RFC 8259), read strictly.
+//! Parses JSON strictly.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::{Error, quoted};
 
-/// Parses JSON (RFC 8259) more strictly than it asks: a repeated member and NUL are refused, nesting ends at 128.
+/// Parses JSON more strictly than RFC 8259: repeated members, NUL and more than 128 levels are refused.
 ///
 /// # Errors
-/// [`Error::Malformed`], saying where.
+/// [`Error::Malformed`] with the line and column.
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Object(Map::new()));
@@ -22,7 +22,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
         .map_err(|error| Error::Malformed(format!("The body is not valid JSON: {error}.")))
 }
 
-/// Reads any JSON value, refusing what two readers could read differently.
+/// Reads any JSON value, and refuses members that two parsers could read differently.
 struct Strict;
 
 impl<'de> DeserializeSeed<'de> for Strict {

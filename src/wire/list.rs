@@ -1,4 +1,4 @@
-//! A list as a caller asks for it.
+//! The request for a list: a page and a filter.
 
 use diesel::QueryResult;
 use diesel::pg::PgConnection;
@@ -8,11 +8,11 @@ use super::params::{Parameters, Params, Reference};
 use crate::error::Error;
 use crate::types::{Cause, Kind, Page, PageRequest};
 
-/// A page of a list, and a noun's own filter.
+/// The parameters of a list: its page, and the filter of the noun.
 pub struct List<K, F> {
     pub page: PageRequest,
     pub filter: F,
-    /// What the cursor and the filter name.
+    /// The objects that the cursor and the filter name.
     references: Vec<Reference>,
     directory: &'static Directory,
     kind: std::marker::PhantomData<fn() -> K>,
@@ -28,7 +28,7 @@ impl<K: Kind, F: Parameters> Parameters for List<K, F> {
 }
 
 impl<K, F> List<K, F> {
-    /// Checks that what the cursor and the filter name is there, and loads the page.
+    /// Checks that the objects named by the cursor and the filter exist, and loads the page.
     ///
     /// # Errors
     /// [`Error::ReferenceNotFound`].

@@ -1,4 +1,4 @@
-//! Metadata, as every object takes them.
+//! Reads the parameter `metadata`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::error::{Error, quoted};
 use crate::types::{Metadata, MetadataPatch};
 
 impl Params {
-    /// Metadata, to be merged with what an object has.
+    /// Reads metadata to merge with those of an object.
     ///
     /// # Errors
-    /// It is no object of texts.
+    /// The parameter is not an object of texts, integers and booleans.
     pub fn metadata(&mut self) -> Result<MetadataPatch, Error> {
         Ok(match self.update("metadata")? {
             Update::Keep => MetadataPatch::Keep,
@@ -21,10 +21,10 @@ impl Params {
         })
     }
 
-    /// Metadata of an object that is being made.
+    /// Reads the metadata of a new object.
     ///
     /// # Errors
-    /// It is no object of texts, or beyond the limits of [`Metadata`].
+    /// The parameter is not an object of texts, integers and booleans, or is beyond the limits of [`Metadata`].
     pub fn new_metadata(&mut self) -> Result<Metadata, Error> {
         patch_metadata(&Metadata::default(), &self.metadata()?)
     }
@@ -33,12 +33,12 @@ impl Params {
 /// Applies a change of metadata.
 ///
 /// # Errors
-/// Beyond the limits of [`Metadata`].
+/// The result is beyond the limits of [`Metadata`].
 pub fn patch_metadata(metadata: &Metadata, patch: &MetadataPatch) -> Result<Metadata, Error> {
     metadata.patched(patch).map_err(|error| Error::invalid("metadata", format!("Invalid metadata: {error}.")))
 }
 
-/// What is said of each key; `None` unsets it.
+/// The new value of each key; `None` removes the key.
 struct Pairs(BTreeMap<String, Option<String>>);
 
 impl FromParameter for Pairs {

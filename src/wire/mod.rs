@@ -1,7 +1,6 @@
-//! What goes over the wire: text in, types out.
+//! Reads requests: text in, types out.
 //!
-//! It knows no noun: which parameters there are is for each noun's `handlers.rs` to say, and an object's JSON for its
-//! `mod.rs`.
+//! This module knows no noun. The `handlers.rs` of each noun reads its parameters, and its `mod.rs` writes its JSON.
 
 pub mod directory;
 pub mod expand;
@@ -20,7 +19,7 @@ mod unsupported;
 /// The version of Stripe's API that objects follow.
 pub const API_VERSION: &str = "2026-08-26.dahlia";
 
-/// The names of the releases of Stripe's API, which stand behind the date of a version.
+/// The names of the releases of Stripe's API, which follow the date in a version.
 pub const RELEASES: [&str; 5] = ["acacia", "basil", "clover", "dahlia", "preview"];
 
 pub use directory::Directory;

@@ -1,4 +1,4 @@
-//! Which page of a list is asked for.
+//! Reads the parameters that choose a page of a list.
 
 use chrono::DateTime;
 
@@ -8,10 +8,10 @@ use crate::types::page::Cursor;
 use crate::types::{Kind, PageRequest};
 
 impl Params {
-    /// Which page of a list is asked for: `limit`, `starting_after`, `ending_before`, `created`.
+    /// Reads `limit`, `starting_after`, `ending_before` and `created`.
     ///
     /// # Errors
-    /// A limit that is not 1–100, both cursors at once, or a cursor that is no id of a `K`.
+    /// The limit is not 1–100, there are two cursors, or a cursor is not an id of a `K`.
     pub fn page<K: Kind>(&mut self) -> Result<PageRequest, Error> {
         let limit = self.take::<i64>("limit")?.unwrap_or(10);
         let limit = u8::try_from(limit).ok().filter(|limit| (1..=100).contains(limit)).ok_or_else(|| {
@@ -39,7 +39,7 @@ impl Params {
         }
     }
 
-    /// `created=N`, or `created[gt]`, `[gte]`, `[lt]`, `[lte]`, in Unix seconds.
+    /// Reads `created=N`, or `created[gt]`, `[gte]`, `[lt]` and `[lte]`, in Unix seconds.
     fn created(&mut self, page: PageRequest) -> Result<PageRequest, Error> {
         let mut bounds = match self.take("created")? {
             None => return Ok(page),
@@ -64,10 +64,10 @@ impl Params {
     }
 }
 
-/// When the objects of a list were created.
+/// The value of `created`.
 enum Created {
     At(Seconds),
-    /// The bounds, not read yet.
+    /// Bounds that are not parsed yet.
     Within(Params),
 }
 

@@ -1,8 +1,8 @@
-//! Reading parameters into types, one by one and by name.
+//! Reads parameters into types, one by one and by name.
 //!
-//! A noun's `CreateX` takes what it knows from [`Params`]; what is left then is unknown and refused by its name.
-//! Names in errors are written as in a form: `card[exp_month]`. What a single value can be is in `from_parameter.rs`,
-//! what many routes take in `metadata.rs` and `page.rs`.
+//! The `CreateX` of a noun takes its parameters from [`Params`], and the parameters that remain are refused as unknown.
+//! Errors write names as in a form: `card[exp_month]`. The types of single values are in `from_parameter.rs`. Parameters of
+//! many routes are in `metadata.rs` and `page.rs`.
 
 use serde_json::{Map, Value};
 
@@ -13,10 +13,10 @@ use super::unsupported;
 use crate::error::{Error, quoted};
 use crate::types::{Id, Kind};
 
-/// The parameters of a request that nobody has taken yet.
+/// The parameters of a request that have not been taken yet.
 pub struct Params {
     members: Map<String, Value>,
-    /// The name of what these are members of; empty at the top.
+    /// The name of the parameter whose members these are; empty at the top level.
     parent: String,
     is_json: bool,
     directory: &'static Directory,
@@ -32,10 +32,10 @@ pub struct Reference {
 
 /// One parameter.
 pub struct Parameter {
-    /// As in `card[exp_month]`.
+    /// The full name, as in `card[exp_month]`.
     pub name: String,
     pub value: Value,
-    /// In a form every value is text; in JSON a number is a number.
+    /// Whether the body is JSON, in which a number is not a text; in a form, every value is a text.
     pub is_json: bool,
 }
 
@@ -48,15 +48,15 @@ pub trait Parameters: Sized {
 
 /// A type that a parameter can have.
 pub trait FromParameter: Sized {
-    /// Whether an empty text means that the parameter is not set. Where it is not so, empty is wrong.
+    /// Whether an empty text unsets the parameter; if not, an empty text is an error.
     const EMPTY_IS_UNSET: bool = true;
 
     /// # Errors
-    /// The value is of another type, or out of range.
+    /// The value has another type, or is out of range.
     fn from_parameter(parameter: Parameter) -> Result<Self, Error>;
 }
 
-/// What an update does to a property.
+/// The effect of an update on a property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Update<T> {
     Keep,
@@ -69,15 +69,15 @@ impl Params {
         Self { members, parent: String::new(), is_json, directory, references: Vec::new() }
     }
 
-    /// Where what a parameter names can be found.
+    /// The directory that finds objects by their ids.
     pub fn directory(&self) -> &'static Directory {
         self.directory
     }
 
-    /// An id that may be left out. What it names is noted, to be checked with [`Params::references`].
+    /// Takes an optional id, and adds the object that it names to [`Params::references`].
     ///
     /// # Errors
-    /// It is no id of a `K`.
+    /// The value is not an id of a `K`.
     pub fn reference<K: Kind>(&mut self, name: &str) -> Result<Option<Id<K>>, Error> {
         let id: Option<Id<K>> = self.take(name)?;
         if let Some(id) = id {
@@ -86,15 +86,15 @@ impl Params {
         Ok(id)
     }
 
-    /// All that was named so far.
+    /// Takes the list of objects that [`Params::reference`] has named so far.
     pub fn references(&mut self) -> Vec<Reference> {
         std::mem::take(&mut self.references)
     }
 
-    /// A parameter that may be left out.
+    /// Takes an optional parameter.
     ///
     /// # Errors
-    /// It is of the wrong type.
+    /// The value has the wrong type.
     pub fn take<T: FromParameter>(&mut self, name: &str) -> Result<Option<T>, Error> {
         match self.update(name)? {
             Update::Set(value) => Ok(Some(value)),
@@ -102,19 +102,19 @@ impl Params {
         }
     }
 
-    /// A parameter that must be there.
+    /// Takes a required parameter.
     ///
     /// # Errors
-    /// It is missing, unset or of the wrong type.
+    /// The parameter is missing or unset, or has the wrong type.
     pub fn need<T: FromParameter>(&mut self, name: &str) -> Result<T, Error> {
         let full_name = self.name_of(name);
         self.take(name)?.ok_or(Error::ParameterMissing(full_name))
     }
 
-    /// A property to change: left out, unset by an empty text or `null`, or set.
+    /// Takes the change of a property: it is left out, unset by an empty text or `null`, or set.
     ///
     /// # Errors
-    /// It is of the wrong type.
+    /// The value has the wrong type.
     pub fn update<T: FromParameter>(&mut self, name: &str) -> Result<Update<T>, Error> {
         let Some(value) = self.members.remove(name) else { return Ok(Update::Keep) };
         let unset = value.is_null() || (T::EMPTY_IS_UNSET && value.as_str() == Some(""));
@@ -125,10 +125,10 @@ impl Params {
         T::from_parameter(parameter).map(Update::Set)
     }
 
-    /// A text that may be left out, and otherwise is one of `words`.
+    /// Takes an optional text that must be one of `words`.
     ///
     /// # Errors
-    /// It is no text, or another one.
+    /// The value is not a text, or not one of `words`.
     pub fn one_of(&mut self, name: &str, words: &[&str]) -> Result<Option<String>, Error> {
         let full_name = self.name_of(name);
         match self.take::<String>(name)? {
@@ -140,25 +140,25 @@ impl Params {
         }
     }
 
-    /// The members of a parameter that is itself an object.
+    /// Takes an optional parameter that is itself an object.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is not an object.
     pub fn nested(&mut self, name: &str) -> Result<Option<Params>, Error> {
         self.take(name)
     }
 
-    /// Takes parameters that change nothing about a card payment here. Their values are not looked at.
+    /// Takes parameters that have no effect on a card payment here, and ignores their values.
     pub fn take_without_effect(&mut self, names: &[&str]) {
         for name in names {
             self.members.remove(*name);
         }
     }
 
-    /// Refuses members that Stripe has and this service has not.
+    /// Refuses parameters that Stripe has and this service does not support.
     ///
     /// # Errors
-    /// One of them is there.
+    /// [`Error::ParameterUnsupported`] for the first of `names` that was sent.
     pub fn refuse_unsupported(&self, names: &[&str]) -> Result<(), Error> {
         match names.iter().find(|name| self.has(name)) {
             Some(name) => Err(Error::ParameterUnsupported(self.name_of(name))),
@@ -166,25 +166,25 @@ impl Params {
         }
     }
 
-    /// A parameter as it came.
+    /// Takes a parameter as unread JSON.
     pub fn take_value(&mut self, name: &str) -> Option<Value> {
         self.members.remove(name)
     }
 
-    /// Whether a parameter is a text that begins so.
+    /// Whether a parameter is a text that begins with `prefix`.
     pub fn text_begins(&self, name: &str, prefix: &str) -> bool {
         self.members.get(name).and_then(Value::as_str).is_some_and(|text| text.starts_with(prefix))
     }
 
-    /// Whether a parameter is there, set or not.
+    /// Whether a parameter was sent, set or unset.
     pub fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)
     }
 
-    /// Ends the reading.
+    /// Checks that every parameter has been taken.
     ///
     /// # Errors
-    /// The first parameter that nobody has taken.
+    /// [`Error::ParameterUnknown`] or [`Error::ParameterUnsupported`] for the first one that has not.
     pub fn finish(self) -> Result<(), Error> {
         match self.members.keys().next() {
             None => Ok(()),
@@ -195,14 +195,14 @@ impl Params {
         }
     }
 
-    /// The full name of a member, as in `card[exp_month]`.
+    /// The full name of a parameter, as in `card[exp_month]`.
     pub fn name_of(&self, name: &str) -> String {
         if self.parent.is_empty() { name.to_owned() } else { format!("{}[{name}]", self.parent) }
     }
 }
 
 impl Parameter {
-    /// That the value is of another type than `what`.
+    /// The error of a value that is not a `what`.
     pub fn wrong(&self, what: &str) -> Error {
         let shown = match &self.value {
             Value::String(text) => quoted(text),
@@ -213,10 +213,10 @@ impl Parameter {
         Error::invalid(&self.name, format!("Invalid {what}: {shown}"))
     }
 
-    /// The text of the value, of at most `most` characters.
+    /// Reads a text of at most `most` characters.
     ///
     /// # Errors
-    /// It is no text, or a longer one.
+    /// The value is not a text, or is longer.
     pub fn text(self, most: usize) -> Result<String, Error> {
         let Value::String(text) = self.value else { return Err(self.wrong("string")) };
         if text.chars().count() > most {
@@ -229,10 +229,10 @@ impl Parameter {
         Ok(text)
     }
 
-    /// The items of a list: an array, or an object whose members are numbered.
+    /// Reads the items of a list, which in a form is an object with numbered members.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is not a list.
     pub fn items(self) -> Result<Vec<Parameter>, Error> {
         let values = match self.value {
             Value::Array(items) => items,
@@ -271,7 +271,7 @@ impl FromParameter for Params {
 }
 
 impl<T> Update<T> {
-    /// The property afterwards.
+    /// The value of the property after the update.
     pub fn applied_to(self, old: Option<T>) -> Option<T> {
         match self {
             Update::Keep => old,

@@ -1,4 +1,4 @@
-//! Parameters that nouns have in common.
+//! Parameters that several nouns have.
 
 use diesel::deserialize::FromSqlRow;
 use diesel::expression::AsExpression;
@@ -9,7 +9,7 @@ use super::params::{FromParameter, Parameter, Parameters, Params};
 use crate::error::Error;
 use crate::types::jsonb_column;
 
-/// No parameters but `expand`.
+/// No parameters; every route takes `expand` in any case.
 pub struct Nothing;
 
 impl Parameters for Nothing {
@@ -18,7 +18,7 @@ impl Parameters for Nothing {
     }
 }
 
-/// A postal address. All of it is what the caller says.
+/// A postal address as the caller sent it, without checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Jsonb)]
 pub struct Address {
@@ -46,14 +46,14 @@ impl FromParameter for Address {
     }
 }
 
-/// Where goods go.
+/// The shipment of goods: recipient, address and carrier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Jsonb)]
 pub struct Shipping {
     pub address: Address,
     pub name: String,
     pub phone: Option<String>,
-    /// A charge's shipment has these two, a customer's has not.
+    /// Charges have a carrier and a tracking number; customers have neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carrier: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
-//! `Stripe-Signature: t=…,v1=…`: who sent these bytes, and when (docs.stripe.com/webhooks/signature).
+//! The header `Stripe-Signature: t=…,v1=…`, which proves who sent a body and when (docs.stripe.com/webhooks/signature).
 //!
-//! What is signed is the time, a full stop and the raw body; so an old delivery cannot be sent again as a new one.
+//! The signature covers the time, a full stop and the raw body, so nobody can send an old delivery again as a new one.
 
 use std::time::Duration;
 
@@ -15,27 +15,27 @@ pub const HEADER: &str = "Stripe-Signature";
 /// How old a signature may be.
 pub const TOLERANCE: Duration = Duration::from_secs(300);
 
-/// Why a signature was refused. The text is the rest of a sentence that begins with the header's name.
+/// Why a signature was refused; the text completes a sentence that begins with the name of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     #[error("is missing")]
     Missing,
     #[error("is not of the form t=…,v1=…")]
     Malformed,
-    #[error("is older or newer than {} seconds", TOLERANCE.as_secs())]
+    #[error("has a time that differs from ours by more than {} seconds", TOLERANCE.as_secs())]
     OutOfTime,
-    #[error("is of another body or another secret")]
+    #[error("was made for another body or with another secret")]
     Wrong,
 }
 
-/// The header for `body`, signed with each of `secrets`: two of them while one is being rolled.
+/// The value of the header for `body`, signed with each of `secrets`; there are two while one replaces the other.
 pub fn sign(secrets: &[String], now: DateTime<Utc>, body: &[u8]) -> String {
     let time = now.timestamp();
     let signatures = secrets.iter().map(|secret| format!(",v1={}", hex::encode(mac(secret, time, body))));
     format!("t={time}{}", signatures.collect::<String>())
 }
 
-/// Checks the header of a request.
+/// Checks the signature of a request.
 pub fn verify(
     header: Option<&str>,
     secret: &str,
@@ -61,7 +61,7 @@ pub fn verify(
         return Err(SignatureError::OutOfTime);
     }
     let expected = mac(secret, time, body);
-    // In constant time, so that a forger cannot find the right bytes one by one.
+    // The comparison takes constant time, so that a forger cannot find the right bytes one by one.
     let matches = signatures.iter().any(|signature| bool::from(signature.as_slice().ct_eq(&expected)));
     if matches { Ok(()) } else { Err(SignatureError::Wrong) }
 }

@@ -1,16 +1,17 @@
-//! What Stripe's API has and this service has not. It is refused in other words than what is misspelt, so that nobody looks
-//! for a mistake that is not there.
+//! The paths and parameters that Stripe's API has and this service does not support.
+//!
+//! Their error differs from that of a misspelt name, so that a caller does not search for a typing error.
 
-/// Whether a path is one of Stripe's: of a resource that this service does not know, or a search.
+/// Whether a path is one of Stripe's that this service does not support: another resource, or a search.
 pub fn is_unsupported_path(path: &str) -> bool {
     let rest = path.strip_prefix("/v1/").unwrap_or_default();
     RESOURCES.contains(&rest.split('/').next().unwrap_or_default()) || SEARCHES.contains(&path)
 }
 
-/// Searches of nouns that this service knows. Without a route of their own they would be taken for ids.
+/// Searches of nouns that this service has. They need routes, or `search` would be taken for an id.
 pub const SEARCHES: &[&str] = &["/v1/charges/search", "/v1/customers/search", "/v1/payment_intents/search"];
 
-/// The beginnings of Stripe's other paths.
+/// The first parts of Stripe's other paths.
 const RESOURCES: &[&str] = &[
     "account_links",
     "account_sessions",
