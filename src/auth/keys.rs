@@ -32,8 +32,7 @@ pub fn check(key: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Makes `key` a key of the account of this name, and makes the account if it is not there. Does nothing if the
-/// key works already.
+/// Adds `key` to the account with this name, and creates the account if it does not exist.
 ///
 /// It does nothing if the key works already.
 pub fn ensure(

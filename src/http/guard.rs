@@ -35,7 +35,8 @@ pub async fn guard(
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, actix_web::Error> {
     let state = request.app_data::<State>().cloned().expect("src/app/mod.rs sets the state");
-    let trace = request.extensions().get::<Trace>().cloned().expect("src/app/mod.rs wraps every route in the trace");
+    let trace =
+        request.extensions().get::<Trace>().cloned().expect("src/app/mod.rs wraps every route in the trace");
     match admit(&state, &trace, policy, &mut request).await {
         Ok((admitted, body)) => {
             request.extensions_mut().insert(admitted);
