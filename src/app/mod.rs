@@ -48,7 +48,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long a stopping server waits for its running requests.
 const SHUTDOWN_SECONDS: u64 = 25;
 
-/// All routes under `/v1`. The only other routes are those of [`probes::mount`].
+/// All routes under `/v1`. The only other routes are those of `probes::mount`.
 pub fn routes() -> Vec<Route> {
     [
         customers::handlers::routes(),
