@@ -9,7 +9,7 @@ use crate::support::{CHARGE, Reply, TestApp};
 fn refused(reply: Option<Reply>, header: &str) {
     let reply = reply.expect("an answer").expect_error(400, "");
     let message = reply.body["error"]["message"].as_str().unwrap();
-    assert!(message.contains(&format!("The header {header} came more than once")), "{message}");
+    assert!(message.contains(&format!("The header {header} was sent more than once")), "{message}");
     assert_eq!(reply.body["error"]["retry"], "fix_request");
 }
 

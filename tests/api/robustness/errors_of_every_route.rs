@@ -48,7 +48,10 @@ async fn a_publishable_key_is_called_what_it_is_and_never_shown_whole() {
         assert!(challenge.is_some());
         let message = body["error"]["message"].as_str().unwrap();
         assert!(message.starts_with("pk_") && message.contains("is a publishable API key"), "{message}");
-        assert!(message.contains("may only be used") && message.contains("sk_"), "{message}");
+        assert!(
+            message.contains("collect a payer's card in a browser") && message.contains("sk_"),
+            "{message}"
+        );
         assert!(!message.contains("51abcdef"), "{message}");
         assert_eq!(body["error"]["type"], "invalid_request_error");
     }
