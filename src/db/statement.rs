@@ -111,9 +111,9 @@ impl<Columns> RunQueryDsl<PgConnection> for NewestOfEach<'_, Columns> {}
 /// A single id is compared with `=`. A cached plan does not know the length of a list, and a plan for a long list may read
 /// every row of the account.
 macro_rules! one_of {
-    ($table:ident::$column:ident, $ids:expr) => {
+    ($table:ident::$column:ident $(.$and:ident())?, $ids:expr) => {
         match $ids {
-            [id] => Box::new($table::$column.eq(id))
+            [id] => Box::new($table::$column$(.$and())?.eq(id))
                 as Box<
                     dyn diesel::BoxableExpression<
                             $table::table,
@@ -121,7 +121,7 @@ macro_rules! one_of {
                             SqlType = diesel::sql_types::Bool,
                         > + '_,
                 >,
-            ids => Box::new($table::$column.eq_any(ids)),
+            ids => Box::new($table::$column$(.$and())?.eq_any(ids)),
         }
     };
 }

@@ -45,7 +45,7 @@ impl Answer {
             charge: Option<&'a str>,
         }
         let shown: Shown<'_> = serde_json::from_slice(&self.body).ok()?;
-        shown.id.or(shown.error?.charge).map(str::to_owned)
+        shown.id.or(shown.error.and_then(|error| error.charge)).map(str::to_owned)
     }
 
     /// Names the path of what was created.

@@ -118,16 +118,16 @@ pub fn objects(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) 
     Ok(queries::find_all(connection, account, ids)?.iter().map(BalanceTransaction::object).collect())
 }
 
-/// What disputes moved of these charges, in order.
+/// What these disputes moved, in order.
 ///
 /// # Errors
 /// What the statement reports.
-pub fn of_disputed(
+pub fn of_disputes(
     connection: &mut PgConnection,
     account: AccountId,
-    charges: &[ChargeId],
+    disputes: &[DisputeId],
 ) -> QueryResult<Vec<BalanceTransaction>> {
-    queries::of_disputed(connection, account, charges)
+    queries::of_disputes(connection, account, disputes)
 }
 
 impl BalanceTransaction {

@@ -8,20 +8,19 @@ use diesel::sql_types::BigInt;
 use super::{BalanceTransaction, Filter, MovedBy};
 use crate::db::{one_of, page_of, rows};
 use crate::schema::balance_transactions;
-use crate::types::ids::{AccountId, BalanceTransactionId, ChargeId};
+use crate::types::ids::{AccountId, BalanceTransactionId, DisputeId};
 use crate::types::{Currency, PageRequest};
 
 rows!(balance_transactions: BalanceTransaction, BalanceTransactionId => find, find_all);
 
-pub fn of_disputed(
+pub fn of_disputes(
     connection: &mut PgConnection,
     account: AccountId,
-    charges: &[ChargeId],
+    disputes: &[DisputeId],
 ) -> QueryResult<Vec<BalanceTransaction>> {
     balance_transactions::table
         .filter(balance_transactions::account_id.eq(account))
-        .filter(one_of!(balance_transactions::charge_id, charges))
-        .filter(balance_transactions::dispute_id.is_not_null())
+        .filter(one_of!(balance_transactions::dispute_id.assume_not_null(), disputes))
         .order(balance_transactions::id.asc())
         .select(BalanceTransaction::as_select())
         .load(connection)

@@ -232,8 +232,8 @@ pub fn rendered(
     account: AccountId,
     disputes: &[Dispute],
 ) -> QueryResult<Vec<Value>> {
-    let charges: Vec<ChargeId> = disputes.iter().map(|dispute| dispute.charge_id).collect();
-    let ledger = balance::of_disputed(connection, account, &charges)?;
+    let ids: Vec<DisputeId> = disputes.iter().map(|dispute| dispute.id).collect();
+    let ledger = balance::of_disputes(connection, account, &ids)?;
     Ok(disputes.iter().map(|dispute| dispute.object(&ledger)).collect())
 }
 
@@ -333,7 +333,7 @@ impl Dispute {
 
     /// `ledger` holds the rows of this dispute, maybe among others.
     pub fn object(&self, ledger: &[BalanceTransaction]) -> Value {
-        let own = ledger.iter().filter(|row| row.charge_id == self.charge_id).map(BalanceTransaction::object);
+        let own = ledger.iter().filter(|row| row.dispute_id == Some(self.id)).map(BalanceTransaction::object);
         json!({
             "id": self.id,
             "object": "dispute",

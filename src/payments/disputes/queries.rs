@@ -76,7 +76,7 @@ pub fn update(
 }
 
 fn ledger(connection: &mut PgConnection, dispute: &Dispute) -> QueryResult<Vec<BalanceTransaction>> {
-    balance::of_disputed(connection, dispute.account_id, &[dispute.charge_id])
+    balance::of_disputes(connection, dispute.account_id, &[dispute.id])
 }
 
 pub fn find_by_charge(

@@ -34,7 +34,7 @@ async fn a_key_is_unknown_then_in_progress_then_completed_and_after_its_lifetime
     let unknown = look_up(&app, &key).await.expect_error(404, "resource_missing");
     let message = unknown.body["error"]["message"].as_str().unwrap();
     assert!(message.starts_with(&format!("No such idempotency key: '{key}'")), "{message}");
-    assert!(message.ends_with("send the request you ask about again, with the same key."), "{message}");
+    assert!(message.ends_with("send the same request again with the same key."), "{message}");
 
     let first = tokio::spawn(app.post(CUSTOMERS).key(&key).form("name=Ada").send());
     eventually("the request", || gate.is_waited_for());

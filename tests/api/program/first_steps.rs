@@ -5,6 +5,7 @@ use std::fs;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -263,10 +264,18 @@ fn the_private_postgres_keeps_no_file_of_whoever_started_the_program() {
     let directory = directory();
     let lock = fs::File::create(directory.path().join("lock")).unwrap();
     lock.lock().unwrap();
-    // The program inherits the descriptor, as it does from a script that holds a lock while it runs.
-    // SAFETY: the call changes a flag of this test's own file.
-    unsafe { libc::fcntl(lock.as_raw_fd(), libc::F_SETFD, 0) };
-    let mut program = Program::start_as(in_directory(directory.path(), &["--listen", "127.0.0.1:0"]));
+    let mut command = in_directory(directory.path(), &["--listen", "127.0.0.1:0"]);
+    let file = lock.as_raw_fd();
+    // The program inherits the descriptor, as it does from a script that holds a lock while it runs. No program of
+    // another test does.
+    // SAFETY: between fork and exec the call changes a flag of this test's own file.
+    unsafe {
+        command.pre_exec(move || match libc::fcntl(file, libc::F_SETFD, 0) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        })
+    };
+    let mut program = Program::start_as(command);
     drop(lock);
     program.kill();
     let again = fs::File::open(directory.path().join("lock")).unwrap();

@@ -163,7 +163,8 @@ const BREAKS: &[(&str, &str)] = &[
         "a used token was used by one charge or customer",
         "WITH token AS (SELECT t.payment_method_id FROM tokens t JOIN charges c \
                  ON c.payment_method_id = t.payment_method_id LIMIT 1) \
-             UPDATE charges SET payment_method_id = token.payment_method_id FROM token",
+             UPDATE charges SET payment_method_id = token.payment_method_id FROM token \
+                 WHERE status = 'failed' AND customer_id IS NULL AND payment_intent_id IS NULL",
     ),
     (
         "a customer's default card is kept by that customer",
