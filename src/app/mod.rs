@@ -18,7 +18,7 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data, PathConfig, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpServer};
 
-use crate::card_network::simulation;
+use crate::card_network::simulation::NetworkSettings;
 use crate::error::{Error, quoted};
 use crate::http::guard::guard;
 use crate::http::hosts::check_host;
@@ -30,6 +30,7 @@ use crate::notifications::Receiver;
 use crate::payments::{
     self, balance, charges, customers, disputes, payment_intents, payment_methods, refunds, tokens,
 };
+use crate::webhooks::WebhookSettings;
 use crate::wire::{SEARCHES, is_unsupported_path};
 use crate::{events, notifications, webhooks};
 pub use directory::DIRECTORY;
@@ -38,8 +39,8 @@ pub use directory::DIRECTORY;
 #[derive(Clone)]
 pub struct Service {
     pub state: State,
-    pub webhooks: webhooks::Settings,
-    pub network: simulation::Settings,
+    pub webhooks: WebhookSettings,
+    pub network: NetworkSettings,
 }
 
 /// How long an idle connection stays open.

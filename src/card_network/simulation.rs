@@ -40,7 +40,7 @@ const BATCH: i64 = 20;
 
 /// The settings of the simulated network.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct NetworkSettings {
     /// The secret with which the network signs.
     pub secret: String,
     /// The address of `POST /v1/provider_notifications`; without it the network sends nothing.
@@ -132,7 +132,7 @@ struct Due {
 pub struct Network {
     pub database: Database,
     pub clock: Clock,
-    pub settings: Settings,
+    pub settings: NetworkSettings,
 }
 
 /// Sends due notifications, for ever.

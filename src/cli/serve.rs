@@ -10,15 +10,16 @@ use super::server::{Server, keep_alive};
 use super::settings::Settings;
 use super::{Failure, seed};
 use crate::app::{self, Service, running};
-use crate::card_network::simulation;
+use crate::card_network::simulation::NetworkSettings;
 use crate::db::{Database, Options};
 use crate::http::{Hosts, Metrics, Shared};
 use crate::idempotency::Engine;
 use crate::idempotency::faults::Faults;
+use crate::notifications;
 use crate::secrets::Secrets;
 use crate::types::Clock;
+use crate::webhooks::WebhookSettings;
 use crate::webhooks::schedule::Schedule;
-use crate::{notifications, webhooks};
 
 /// Serves until SIGINT or SIGTERM.
 pub fn serve(settings: &Settings) -> Result<(), Failure> {
@@ -80,7 +81,7 @@ fn service(
         pool_size: settings.pool_size(),
         statement_cache: settings.statement_cache,
     });
-    let network = simulation::Settings {
+    let network = NetworkSettings {
         secret: settings.network_secret.clone().unwrap_or_else(|| secrets.network_secret()),
         url: Some(settings.network_url.clone().unwrap_or_else(|| own_url(address))),
         delivery: settings.network_delivery,
@@ -95,7 +96,7 @@ fn service(
         clock: Clock::default(),
         metrics: Metrics::default(),
     });
-    let webhooks = webhooks::Settings {
+    let webhooks = WebhookSettings {
         schedule: settings.webhook_schedule.unwrap_or(default_schedule),
         allow_private: settings.webhook_allow_private.unwrap_or(is_demo),
     };

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::health::{ALTOGETHER, DeliveryOutcome, HealthOfAll, PER_ENDPOINT, Slots, note};
 use super::queries::{self, Attempt, Leased};
-use super::{Settings, Status, WebhookEndpoint, target};
+use super::{Status, WebhookEndpoint, WebhookSettings, target};
 use crate::db::Database;
 use crate::error::Error;
 use crate::secrets::Secrets;
@@ -44,7 +44,7 @@ pub struct Sender {
     pub database: Database,
     pub secrets: Secrets,
     pub clock: Clock,
-    pub settings: Settings,
+    pub settings: WebhookSettings,
     /// Notified after each commit of this process.
     pub committed: Arc<Notify>,
 }

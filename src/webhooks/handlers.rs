@@ -3,7 +3,7 @@
 use actix_web::web::{self, Data, Path};
 use chrono::NaiveDate;
 
-use super::{CreateEndpoint, DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, Settings, UpdateEndpoint};
+use super::{CreateEndpoint, DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, UpdateEndpoint, WebhookSettings};
 use crate::answers;
 use crate::error::{Error, quoted};
 use crate::http::{Db, Payload, Policy, Route, Tx};
@@ -153,7 +153,7 @@ impl Parameters for RollSecret {
     }
 }
 
-async fn create(tx: Tx, settings: Data<Settings>, body: Payload<CreateEndpoint>) -> Result<Answer, Error> {
+async fn create(tx: Tx, settings: Data<WebhookSettings>, body: Payload<CreateEndpoint>) -> Result<Answer, Error> {
     let state = tx.state();
     tx.run(move |connection, cause| {
         let (create, expand) = body.parse()?;
@@ -175,7 +175,7 @@ async fn retrieve(db: Db, id: Path<String>, query: Payload<Nothing>) -> Result<A
 
 async fn update(
     tx: Tx,
-    settings: Data<Settings>,
+    settings: Data<WebhookSettings>,
     id: Path<String>,
     body: Payload<UpdateEndpoint>,
 ) -> Result<Answer, Error> {

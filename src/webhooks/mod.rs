@@ -79,7 +79,7 @@ text_column! {
 
 /// How webhooks are sent.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Settings {
+pub struct WebhookSettings {
     pub schedule: schedule::Schedule,
     /// Whether endpoints may be on this machine or its network.
     pub allow_private: bool,
@@ -112,7 +112,7 @@ pub fn create(
     cause: &Cause,
     create: CreateEndpoint,
     secrets: &Secrets,
-    settings: &Settings,
+    settings: &WebhookSettings,
 ) -> Result<(WebhookEndpoint, String), Error> {
     let secret = new_secret();
     let endpoint = create_with_secret(connection, cause, create, &secret, secrets, settings)?;
@@ -125,7 +125,7 @@ fn create_with_secret(
     create: CreateEndpoint,
     secret: &str,
     secrets: &Secrets,
-    settings: &Settings,
+    settings: &WebhookSettings,
 ) -> Result<WebhookEndpoint, Error> {
     check_url(&create.url, settings)?;
     // Ends the race of two creates: the second counts what the first one made.
@@ -167,7 +167,7 @@ pub fn ensure(
     cause: &Cause,
     (url, enabled_events, secret): (String, Vec<String>, &str),
     secrets: &Secrets,
-    settings: &Settings,
+    settings: &WebhookSettings,
 ) -> Result<(), Error> {
     let is_secret = secret.strip_prefix("whsec_").is_some_and(|rest| rest.len() >= 16);
     if !is_secret || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -206,7 +206,7 @@ pub fn update(
     cause: &Cause,
     id: &str,
     update: UpdateEndpoint,
-    settings: &Settings,
+    settings: &WebhookSettings,
 ) -> Result<WebhookEndpoint, Error> {
     // Ends the race of two updates: the second begins from what the first one left.
     let endpoint = lock(connection, cause, id)?;
@@ -380,7 +380,7 @@ pub fn seal_anew(connection: &mut PgConnection, secrets: &Secrets) -> Result<usi
     Ok(sealed)
 }
 
-fn check_url(url: &str, settings: &Settings) -> Result<(), Error> {
+fn check_url(url: &str, settings: &WebhookSettings) -> Result<(), Error> {
     target::parse(url, settings.allow_private)
         .map(drop)
         .map_err(|error| Error::invalid("url", format!("Invalid URL: it {error}.")))

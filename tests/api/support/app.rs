@@ -10,7 +10,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::web;
 use diesel::prelude::*;
 use oncepay::app::{self, Service};
-use oncepay::card_network::simulation;
+use oncepay::card_network::simulation::NetworkSettings;
 use oncepay::db::{Database, Options};
 use oncepay::error::Error;
 use oncepay::http::{Hosts, Metrics, Payload, Policy, Route, Shared, State, Tx};
@@ -19,7 +19,7 @@ use oncepay::idempotency::Engine;
 use oncepay::idempotency::faults::Faults;
 use oncepay::secrets::Secrets;
 use oncepay::types::Clock;
-use oncepay::webhooks::{self, schedule::Schedule};
+use oncepay::webhooks::{WebhookSettings, schedule::Schedule};
 use oncepay::wire::{Parameters, Params};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -49,8 +49,8 @@ pub struct Builder {
     pub routes: fn() -> Vec<Route>,
     pub hosts: Hosts,
     pub faults: Faults,
-    pub webhooks: webhooks::Settings,
-    pub network: simulation::Settings,
+    pub webhooks: WebhookSettings,
+    pub network: NetworkSettings,
     /// Another way to the test's database, such as through a proxy.
     pub url: Option<String>,
     pub database: Option<Arc<TestDatabase>>,
@@ -66,11 +66,8 @@ impl Default for Builder {
             routes: app::routes,
             hosts: Hosts::Any,
             faults: Faults::default(),
-            webhooks: webhooks::Settings { schedule: Schedule::Fast, allow_private: true },
-            network: simulation::Settings {
-                secret: NETWORK_SECRET.to_owned(),
-                ..simulation::Settings::default()
-            },
+            webhooks: WebhookSettings { schedule: Schedule::Fast, allow_private: true },
+            network: NetworkSettings { secret: NETWORK_SECRET.to_owned(), ..NetworkSettings::default() },
             url: None,
             database: None,
         }

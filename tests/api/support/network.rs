@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oncepay::card_network::simulation::{self, DeliveryMode};
+use oncepay::card_network::simulation::{DeliveryMode, NetworkSettings};
 use oncepay::wire::signature;
 use serde_json::{Value, json};
 
@@ -75,8 +75,7 @@ impl TestApp {
         let database = Arc::clone(&self.database);
         TestApp::with(|builder| {
             builder.database = Some(database);
-            builder.network =
-                simulation::Settings { secret: NETWORK_SECRET.to_owned(), url: Some(url), delivery };
+            builder.network = NetworkSettings { secret: NETWORK_SECRET.to_owned(), url: Some(url), delivery };
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use oncepay::webhooks::{Settings, schedule::Schedule};
+use oncepay::webhooks::{WebhookSettings, schedule::Schedule};
 use serde_json::Value;
 
 use crate::support::{
@@ -16,7 +16,7 @@ const PATH: &str = "/v1/webhook_endpoints";
 fn strict(app: &TestApp) -> TestApp {
     let database = Arc::clone(&app.database);
     TestApp::with(|builder| {
-        builder.webhooks = Settings { schedule: Schedule::Fast, allow_private: false };
+        builder.webhooks = WebhookSettings { schedule: Schedule::Fast, allow_private: false };
         builder.database = Some(database);
     })
 }
