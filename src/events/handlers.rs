@@ -2,14 +2,14 @@
 
 use actix_web::web::{self, Path};
 
-use super::{Filter, TypeFilter};
+use super::Filter;
 use crate::answers;
 use crate::error::Error;
 use crate::events;
 use crate::http::{Db, Payload, Policy, Route, Tx};
 use crate::idempotency::Answer;
-use crate::types::Page;
 use crate::types::ids::{WebhookEndpointId, kinds};
+use crate::types::{EventType, Page};
 use crate::webhooks;
 use crate::wire::{List, Nothing, Parameters, Params};
 
@@ -36,18 +36,23 @@ impl Parameters for Filter {
                 return Err(Error::invalid("types", "You cannot use both `type` and `types`."));
             }
             (Some(one), None) => match one.strip_suffix('*') {
-                Some("") => TypeFilter::Any,
-                Some(prefix) if prefix.ends_with('.') => TypeFilter::Prefix(prefix.to_owned()),
-                _ => TypeFilter::Types(vec![one]),
+                Some("") => None,
+                Some(prefix) if prefix.ends_with('.') => Some(EventType::with_prefix(prefix)),
+                _ => Some(known(&[one])),
             },
             (None, Some(many)) if many.len() > MAX_TYPES => {
                 return Err(Error::invalid("types", format!("You can filter by up to {MAX_TYPES} types.")));
             }
-            (None, Some(many)) => TypeFilter::Types(many),
-            (None, None) => TypeFilter::Any,
+            (None, Some(many)) => Some(known(&many)),
+            (None, None) => None,
         };
         Ok(Self { types, is_delivered: params.take("delivery_success")? })
     }
+}
+
+/// The types among these texts. There are no events of the others, so a list of them is empty.
+fn known(types: &[String]) -> Vec<EventType> {
+    types.iter().filter_map(|text| EventType::parse(text)).collect()
 }
 
 struct Resend {

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::error::Error;
 use crate::schema::events;
 use crate::types::ids::{AccountId, EventId, RequestId, kinds};
-use crate::types::{Cause, Page, write_json};
+use crate::types::{Cause, EventType, Page, write_json};
 use crate::webhooks;
 use crate::wire::ids;
 use crate::wire::{API_VERSION, List};
@@ -32,18 +32,19 @@ pub use queries::NewEvents;
 #[diesel(table_name = events, check_for_backend(Pg))]
 pub struct Event {
     pub id: EventId,
-    pub payload: Payload,
+    #[diesel(column_name = payload)]
+    pub object: EventObject,
 }
 
 /// An event as it is sent: with its object as it was right after the effect.
 #[derive(Debug, Clone, PartialEq, FromSqlRow)]
 #[diesel(sql_type = Json)]
-pub struct Payload(pub Value);
+pub struct EventObject(pub Value);
 
 /// An event on its way into the database.
 #[derive(Debug, Serialize, AsExpression)]
 #[diesel(sql_type = Json)]
-struct NewPayload<'a> {
+struct NewEventObject<'a> {
     api_version: &'static str,
     created: i64,
     data: Data<'a>,
@@ -53,7 +54,7 @@ struct NewPayload<'a> {
     /// When it is sent to an endpoint, it is still to be delivered to that one at least.
     pending_webhooks: u8,
     request: Origin,
-    r#type: &'static str,
+    r#type: EventType,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,33 +74,20 @@ struct Origin {
 /// Which events a list holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    pub types: TypeFilter,
+    /// The types, if the list is not of all of them.
+    pub types: Option<Vec<EventType>>,
     /// Whether no delivery of the event is still pending or has failed, if that is asked.
     pub is_delivered: Option<bool>,
 }
 
-/// The types of the events in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TypeFilter {
-    Any,
-    /// Any of these types.
-    Types(Vec<String>),
-    /// `charge.*`: all types that begin so, the dot included.
-    Prefix(String),
-}
-
 /// The events of an effect, to be written with it.
-pub fn of<'a>(cause: &Cause, happened: &[(&'static str, &'a Value)]) -> NewEvents<'a> {
+pub fn of<'a>(cause: &Cause, happened: &[(EventType, &'a Value)]) -> NewEvents<'a> {
     NewEvents::new(cause, None, happened)
 }
 
 /// The events of a change to one object, to be written with it. `previous` is the object before the change: each
 /// event called `….updated` says what is different.
-pub fn of_change<'a>(
-    cause: &Cause,
-    previous: &Value,
-    happened: &[(&'static str, &'a Value)],
-) -> NewEvents<'a> {
+pub fn of_change<'a>(cause: &Cause, previous: &Value, happened: &[(EventType, &'a Value)]) -> NewEvents<'a> {
     NewEvents::new(cause, Some(previous), happened)
 }
 
@@ -130,7 +118,7 @@ pub fn list(
 /// # Errors
 /// The database's.
 pub fn written(connection: &mut PgConnection, account: AccountId, ids: &[Uuid]) -> QueryResult<Vec<Value>> {
-    Ok(queries::find_all(connection, account, ids)?.into_iter().map(|event| event.payload.0).collect())
+    Ok(queries::find_all(connection, account, ids)?.into_iter().map(|event| event.object.0).collect())
 }
 
 /// The objects of these events, with how many deliveries each still has before it.
@@ -145,22 +133,22 @@ pub fn objects(
     let ids: Vec<EventId> = events.iter().map(|event| event.id).collect();
     let pending = webhooks::pending(connection, cause.account, &ids)?;
     let object = |event: Event| {
-        let mut object = event.payload.0;
+        let mut object = event.object.0;
         object["pending_webhooks"] = pending.get(&event.id).copied().unwrap_or(0).into();
         object
     };
     Ok(events.into_iter().map(object).collect())
 }
 
-impl<'a> NewPayload<'a> {
+impl<'a> NewEventObject<'a> {
     fn new(
         cause: &Cause,
         id: EventId,
-        event_type: &'static str,
+        event_type: EventType,
         previous: Option<&Value>,
         object: &'a Value,
     ) -> Self {
-        let previous = previous.filter(|_| event_type.ends_with(".updated"));
+        let previous = previous.filter(|_| event_type.is_update());
         Self {
             api_version: API_VERSION,
             created: cause.now.timestamp(),
@@ -178,13 +166,13 @@ impl<'a> NewPayload<'a> {
     }
 }
 
-impl ToSql<Json, Pg> for NewPayload<'_> {
+impl ToSql<Json, Pg> for NewEventObject<'_> {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
         write_json(self, out)
     }
 }
 
-impl FromSql<Json, Pg> for Payload {
+impl FromSql<Json, Pg> for EventObject {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         Ok(Self(serde_json::from_slice(value.as_bytes())?))
     }

@@ -8,11 +8,11 @@ use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types;
 use serde_json::Value;
 
-use super::{Event, Filter, NewPayload, TypeFilter};
+use super::{Event, Filter, NewEventObject};
 use crate::db::{page_of, rows};
 use crate::schema::{events, webhook_deliveries};
 use crate::types::ids::{AccountId, EventId, RequestId};
-use crate::types::{Cause, PageRequest};
+use crate::types::{Cause, EventType, PageRequest};
 use crate::webhooks;
 
 rows!(events: Event, EventId => find, find_all);
@@ -27,23 +27,24 @@ pub struct NewEvents<'a> {
     idempotency_key: Option<String>,
     created_at: DateTime<Utc>,
     ids: Vec<EventId>,
-    types: Vec<&'static str>,
-    payloads: Vec<NewPayload<'a>>,
+    types: Vec<EventType>,
+    objects: Vec<NewEventObject<'a>>,
 }
 
 impl<'a> NewEvents<'a> {
-    pub fn new(cause: &Cause, previous: Option<&Value>, happened: &[(&'static str, &'a Value)]) -> Self {
+    pub fn new(cause: &Cause, previous: Option<&Value>, happened: &[(EventType, &'a Value)]) -> Self {
         let ids: Vec<EventId> = happened.iter().map(|_| cause.new_id()).collect();
-        let payloads = ids.iter().zip(happened);
-        let payloads =
-            payloads.map(|(id, (kind, object))| NewPayload::new(cause, *id, kind, previous, object));
+        let objects = ids
+            .iter()
+            .zip(happened)
+            .map(|(id, (event_type, object))| NewEventObject::new(cause, *id, *event_type, previous, object));
         Self {
             account_id: cause.account,
             request_id: cause.request_id,
             idempotency_key: cause.idempotency_key.clone(),
             created_at: cause.now,
             types: happened.iter().map(|(event_type, _)| *event_type).collect(),
-            payloads: payloads.collect(),
+            objects: objects.collect(),
             ids,
         }
     }
@@ -67,7 +68,7 @@ impl QueryFragment<Pg> for NewEvents<'_> {
         out.push_sql(", ");
         out.push_bind_param::<sql_types::Array<sql_types::Text>, _>(&self.types)?;
         out.push_sql(", ");
-        out.push_bind_param::<sql_types::Array<sql_types::Json>, _>(&self.payloads)?;
+        out.push_bind_param::<sql_types::Array<sql_types::Json>, _>(&self.objects)?;
         out.push_sql(") AS happened (id, type, payload) RETURNING account_id, id, type, created_at) ");
         out.push_sql(webhooks::statements::DELIVER_WRITTEN);
         Ok(())
@@ -96,15 +97,8 @@ pub fn list(
         Some(true) => query.filter(not(exists(undelivered))),
         Some(false) => query.filter(exists(undelivered)),
     };
-    query = match &filter.types {
-        TypeFilter::Any => query,
-        TypeFilter::Types(types) => query.filter(events::type_.eq_any(types)),
-        TypeFilter::Prefix(prefix) => query.filter(events::type_.like(format!("{}%", escaped(prefix)))),
-    };
+    if let Some(types) = &filter.types {
+        query = query.filter(events::type_.eq_any(types));
+    }
     query.load(connection)
-}
-
-/// A text in which `LIKE` finds nothing but itself.
-fn escaped(text: &str) -> String {
-    text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
 }

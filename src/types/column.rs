@@ -39,6 +39,12 @@ macro_rules! text_column {
             }
         }
 
+        impl AsRef<str> for $column {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
         impl serde::Serialize for $column {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())

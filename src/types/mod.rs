@@ -7,6 +7,7 @@
 pub mod cause;
 mod clock;
 mod column;
+mod event_type;
 pub mod ids;
 pub mod metadata;
 pub mod money;
@@ -16,6 +17,7 @@ pub use cause::Cause;
 pub use clock::{Clock, Watch};
 pub(crate) use column::{jsonb_column, text_column};
 pub use column::{read_jsonb, write_json, write_jsonb};
+pub use event_type::EventType;
 pub use ids::{Id, Kind};
 pub use metadata::{Metadata, MetadataPatch};
 pub use money::{Amount, Currency};

@@ -8,6 +8,7 @@ use crate::answers;
 use crate::error::{Error, quoted};
 use crate::http::{Db, Payload, Policy, Route, Tx};
 use crate::idempotency::Answer;
+use crate::types::EventType;
 use crate::types::ids::kinds;
 use crate::webhooks;
 use crate::wire::{
@@ -100,41 +101,11 @@ pub fn types(types: Vec<String>) -> Result<Vec<String>, Error> {
     let is_word =
         |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     let is_type = |name: &str| name.contains('.') && name.split('.').all(is_word);
-    let is_misspelt = |name: &str| {
-        let noun =
-            NOUNS.iter().find(|(noun, _)| name.strip_prefix(noun).is_some_and(|rest| !rest.contains('.')));
-        noun.is_some_and(|(noun, words)| !words.contains(&&name[noun.len()..]))
-    };
-    match types.iter().find(|name| *name != "*" && (!is_type(name) || is_misspelt(name))) {
+    match types.iter().find(|name| *name != "*" && (!is_type(name) || EventType::is_misspelt(name))) {
         Some(wrong) => invalid(format!("Invalid type of event: {}", quoted(wrong))),
         None => Ok(types),
     }
 }
-
-/// What Stripe tells of the nouns that this service has. Events of other nouns can be named, and never come.
-const NOUNS: [(&str, &[&str]); 6] = [
-    ("charge.", &["captured", "expired", "failed", "pending", "refunded", "succeeded", "updated"]),
-    ("charge.dispute.", &["closed", "created", "funds_reinstated", "funds_withdrawn", "updated"]),
-    ("customer.", &["created", "deleted", "updated"]),
-    (
-        "payment_intent.",
-        &[
-            "amount_capturable_updated",
-            "canceled",
-            "created",
-            "partially_funded",
-            "payment_failed",
-            "processing",
-            "requires_action",
-            "succeeded",
-        ],
-    ),
-    (
-        "payment_method.",
-        &["attached", "automatically_updated", "card_automatically_updated", "detached", "updated"],
-    ),
-    ("refund.", &["created", "failed", "updated"]),
-];
 
 struct RollSecret {
     grace_seconds: i64,
@@ -153,7 +124,11 @@ impl Parameters for RollSecret {
     }
 }
 
-async fn create(tx: Tx, settings: Data<WebhookSettings>, body: Payload<CreateEndpoint>) -> Result<Answer, Error> {
+async fn create(
+    tx: Tx,
+    settings: Data<WebhookSettings>,
+    body: Payload<CreateEndpoint>,
+) -> Result<Answer, Error> {
     let state = tx.state();
     tx.run(move |connection, cause| {
         let (create, expand) = body.parse()?;

@@ -129,14 +129,39 @@ impl Params {
     ///
     /// # Errors
     /// The value is not a text, or not one of `words`.
-    pub fn one_of(&mut self, name: &str, words: &[&str]) -> Result<Option<String>, Error> {
+    pub fn one_of<Word: AsRef<str> + Copy>(
+        &mut self,
+        name: &str,
+        words: &[Word],
+    ) -> Result<Option<Word>, Error> {
+        match self.update_one_of(name, words)? {
+            Update::Set(word) => Ok(Some(word)),
+            Update::Keep | Update::Unset => Ok(None),
+        }
+    }
+
+    /// Takes the change of a text that must be one of `words`.
+    ///
+    /// # Errors
+    /// The value is not a text, or not one of `words`.
+    pub fn update_one_of<Word: AsRef<str> + Copy>(
+        &mut self,
+        name: &str,
+        words: &[Word],
+    ) -> Result<Update<Word>, Error> {
         let full_name = self.name_of(name);
-        match self.take::<String>(name)? {
-            Some(word) if !words.contains(&word.as_str()) => Err(Error::invalid(
-                &full_name,
-                format!("Invalid {full_name}: must be one of {}.", words.join(", ")),
-            )),
-            word => Ok(word),
+        let text = match self.update::<String>(name)? {
+            Update::Set(text) => text,
+            Update::Unset => return Ok(Update::Unset),
+            Update::Keep => return Ok(Update::Keep),
+        };
+        match words.iter().find(|word| word.as_ref() == text) {
+            Some(word) => Ok(Update::Set(*word)),
+            None => {
+                let known: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+                let known = known.join(", ");
+                Err(Error::invalid(&full_name, format!("Invalid {full_name}: must be one of {known}.")))
+            }
         }
     }
 

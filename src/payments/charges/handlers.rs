@@ -4,7 +4,7 @@ use actix_web::web::{self, Path};
 use diesel::pg::PgConnection;
 use serde_json::Value;
 
-use super::{CaptureCharge, Charge, CreateCharge, Details, Filter, UpdateCharge};
+use super::{CaptureCharge, Charge, CreateCharge, Details, Filter, UpdateCharge, UserReport};
 use crate::answers;
 use crate::error::{Error, ErrorBody};
 use crate::http::{Db, Payload, Policy, Route, Tx};
@@ -153,20 +153,16 @@ fn answer(
 ) -> Result<Answer, Error> {
     // A property that cannot be expanded is refused whether or not the card was declined.
     let created = answers::created(connection, cause, PATH, object, expand)?;
-    let Some(decline) = charge.decline() else { return Ok(created) };
+    let Some(decline) = charge.decline else { return Ok(created) };
     let error = ErrorBody { charge: Some(charge.id.to_string()), ..decline.error_body() };
     Ok(answers::declined(&error))
 }
 
-fn user_report(mut details: Params) -> Result<Update<String>, Error> {
-    let report = details.update::<String>("user_report")?;
+fn user_report(mut details: Params) -> Result<Update<UserReport>, Error> {
+    let report = details.update_one_of("user_report", UserReport::ALL)?;
     details.finish()?;
-    match &report {
+    match report {
         Update::Keep => Err(Error::ParameterMissing("fraud_details[user_report]".to_owned())),
-        Update::Set(text) if !matches!(text.as_str(), "fraudulent" | "safe") => Err(Error::invalid(
-            "fraud_details[user_report]",
-            "Invalid fraud_details[user_report]: must be one of fraudulent or safe.",
-        )),
         _ => Ok(report),
     }
 }

@@ -30,7 +30,7 @@ use crate::types::ids::{
     AccountId, BalanceTransactionId, ChargeId, CustomerId, PaymentIntentId, PaymentMethodId, RequestId, kinds,
 };
 use crate::types::text_column;
-use crate::types::{Amount, Cause, Currency, Metadata, MetadataPatch, Page, money};
+use crate::types::{Amount, Cause, Currency, EventType, Metadata, MetadataPatch, Page, money};
 use crate::wire::ids;
 use crate::wire::params::{self, Email, patch_metadata};
 use crate::wire::shared::Shipping;
@@ -59,7 +59,9 @@ pub struct Charge {
     pub payment_intent_id: Option<PaymentIntentId>,
     pub payment_method_id: PaymentMethodId,
     pub balance_transaction_id: Option<BalanceTransactionId>,
-    pub decline_code: Option<String>,
+    /// Why it failed, if it did.
+    #[diesel(column_name = decline_code)]
+    pub decline: Option<Decline>,
     pub disputed: bool,
     pub card: CardSnapshot,
     pub description: Option<String>,
@@ -68,7 +70,7 @@ pub struct Charge {
     pub shipping: Option<Shipping>,
     pub statement_descriptor: Option<String>,
     pub statement_descriptor_suffix: Option<String>,
-    pub user_report: Option<String>,
+    pub user_report: Option<UserReport>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -83,6 +85,14 @@ text_column! {
         Released => "released",
         /// Declined; nothing moved.
         Failed => "failed",
+    }
+}
+
+text_column! {
+    /// What the account thinks of a charge (`fraud_details` on the wire).
+    pub enum UserReport {
+        Fraudulent => "fraudulent",
+        Safe => "safe",
     }
 }
 
@@ -114,7 +124,7 @@ pub struct UpdateCharge {
     pub metadata: MetadataPatch,
     pub receipt_email: Update<Email>,
     pub shipping: Update<Shipping>,
-    pub user_report: Option<Update<String>>,
+    pub user_report: Option<Update<UserReport>>,
 }
 
 /// How much of an authorised charge to capture.
@@ -343,7 +353,7 @@ fn build(
         payment_intent_id: details.payment_intent,
         payment_method_id: card.id,
         balance_transaction_id: None,
-        decline_code: None,
+        decline: None,
         disputed: false,
         card: card.snapshot(),
         description: details.description,
@@ -371,8 +381,7 @@ fn conclude(
         }
         Authorisation::Approved => Ok((charge, None)),
         Authorisation::Declined(decline) => {
-            let decline_code = Some(decline.decline_code().to_owned());
-            Ok((Charge { status: Status::Failed, decline_code, ..charge }, None))
+            Ok((Charge { status: Status::Failed, decline: Some(decline), ..charge }, None))
         }
     }
 }
@@ -499,8 +508,8 @@ impl Charge {
     }
 
     /// The event of its beginning.
-    pub fn first_event(&self) -> &'static str {
-        if self.status == Status::Failed { "charge.failed" } else { "charge.succeeded" }
+    pub fn first_event(&self) -> EventType {
+        if self.status == Status::Failed { EventType::ChargeFailed } else { EventType::ChargeSucceeded }
     }
 
     /// This charge with `amount` moved back.
@@ -518,13 +527,7 @@ impl Charge {
         self.amount_captured - self.amount_refunded
     }
 
-    /// Why it failed, if it did.
-    pub fn decline(&self) -> Option<Decline> {
-        self.decline_code.as_deref().and_then(Decline::parse)
-    }
-
     pub fn object(&self) -> Value {
-        let decline = self.decline();
         let succeeded = self.status != Status::Failed;
         let captured = self.status == Status::Captured;
         // What is let go of a hold, the rest of a partial capture or all of it, the wire counts as refunded.
@@ -551,13 +554,13 @@ impl Charge {
             "description": self.description,
             "disputed": self.disputed,
             "failure_balance_transaction": null,
-            "failure_code": decline.map(Decline::code),
-            "failure_message": decline.map(Decline::message),
-            "fraud_details": self.user_report.as_ref().map_or(json!({}), |report| json!({ "user_report": report })),
+            "failure_code": self.decline.map(Decline::code),
+            "failure_message": self.decline.map(Decline::message),
+            "fraud_details": self.user_report.map_or(json!({}), |report| json!({ "user_report": report })),
             "livemode": false,
             "metadata": self.metadata,
             "on_behalf_of": null,
-            "outcome": outcome_object(decline),
+            "outcome": outcome_object(self.decline),
             "paid": succeeded,
             "payment_intent": self.payment_intent_id,
             "payment_method": self.payment_method_id,
@@ -584,7 +587,7 @@ fn outcome_object(decline: Option<Decline>) -> Value {
         None => ("approved_by_network", "Payment complete.".to_owned(), "authorized"),
         Some(decline) => (
             "declined_by_network",
-            format!("The bank returned the decline code `{}`.", decline.decline_code()),
+            format!("The bank returned the decline code `{}`.", decline.as_str()),
             "issuer_declined",
         ),
     };
@@ -593,7 +596,7 @@ fn outcome_object(decline: Option<Decline>) -> Value {
         "network_advice_code": null,
         "network_decline_code": null,
         "network_status": network_status,
-        "reason": decline.map(Decline::decline_code),
+        "reason": decline,
         "risk_level": "normal",
         "risk_score": 0,
         "seller_message": seller_message,

@@ -11,7 +11,7 @@ use crate::events;
 use crate::payments::balance::{self, BalanceTransaction};
 use crate::schema::charges;
 use crate::types::ids::{AccountId, ChargeId};
-use crate::types::{Cause, PageRequest};
+use crate::types::{Cause, EventType, PageRequest};
 
 rows!(charges: Charge, ChargeId => find, lock, find_all);
 
@@ -42,7 +42,7 @@ pub fn update_captured(
     movement: &BalanceTransaction,
 ) -> QueryResult<()> {
     let object = charge.object();
-    let events = events::of(cause, &[("charge.captured", &object)]);
+    let events = events::of(cause, &[(EventType::ChargeCaptured, &object)]);
     let parts = (statements::update(charge), balance::statements::insert(movement));
     Together::new(parts, events).execute(connection).map(drop)
 }
@@ -50,7 +50,7 @@ pub fn update_captured(
 /// Stores that a hold was let go because its time was over, with its event.
 pub fn update_released(connection: &mut PgConnection, cause: &Cause, charge: &Charge) -> QueryResult<()> {
     let object = charge.object();
-    let events = events::of(cause, &[("charge.expired", &object)]);
+    let events = events::of(cause, &[(EventType::ChargeExpired, &object)]);
     Together::new((statements::update(charge),), events).execute(connection).map(drop)
 }
 
@@ -76,7 +76,7 @@ pub fn update_details(
     charge: &Charge,
 ) -> QueryResult<()> {
     let (previous, object) = (previous.object(), charge.object());
-    let events = events::of_change(cause, &previous, &[("charge.updated", &object)]);
+    let events = events::of_change(cause, &previous, &[(EventType::ChargeUpdated, &object)]);
     Together::new((statements::update(charge),), events).execute(connection).map(drop)
 }
 

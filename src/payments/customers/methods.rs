@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::payments::payment_methods::{self, CreatePaymentMethod, NewCard, PaymentMethod};
 use crate::payments::tokens;
 use crate::types::Cause;
+use crate::types::EventType;
 use crate::types::ids::{CustomerId, PaymentMethodId};
 
 /// Makes a payment method, of a customer if one is named.
@@ -85,7 +86,7 @@ fn forget_default(
     }
     if changed {
         // Of a customer who is deleted there is nothing more to tell.
-        let event = customer.deleted_at.is_none().then_some("customer.updated");
+        let event = customer.deleted_at.is_none().then_some(EventType::CustomerUpdated);
         queries::update(connection, cause, &previous, &customer, event)?;
     }
     Ok(())

@@ -16,7 +16,7 @@ use crate::payments::payment_methods::{self, Named};
 use crate::payments::tokens::{self, Source};
 use crate::schema::customers;
 use crate::types::ids::{AccountId, CardId, CustomerId, PaymentMethodId, RequestId, kinds};
-use crate::types::{Cause, Metadata, MetadataPatch, Page};
+use crate::types::{Cause, EventType, Metadata, MetadataPatch, Page};
 use crate::wire::ids;
 use crate::wire::params::{Email, patch_metadata};
 use crate::wire::shared::{Address, Shipping, Texts};
@@ -161,7 +161,7 @@ pub fn update(
         }
     };
     customer.default_payment_method_id = default.applied_to(customer.default_payment_method_id);
-    queries::update(connection, cause, &previous, &customer, Some("customer.updated"))?;
+    queries::update(connection, cause, &previous, &customer, Some(EventType::CustomerUpdated))?;
     Ok(customer)
 }
 
@@ -172,7 +172,7 @@ pub fn update(
 pub fn delete(connection: &mut PgConnection, cause: &Cause, id: &str) -> Result<Customer, Error> {
     let previous = lock(connection, cause, id)?;
     let customer = Customer { deleted_at: Some(cause.now), ..previous.clone() };
-    queries::update(connection, cause, &previous, &customer, Some("customer.deleted"))?;
+    queries::update(connection, cause, &previous, &customer, Some(EventType::CustomerDeleted))?;
     Ok(customer)
 }
 

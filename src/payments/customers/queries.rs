@@ -8,7 +8,7 @@ use crate::db::{Part, Together, page_of, rows, update_row};
 use crate::events;
 use crate::schema::customers;
 use crate::types::ids::{AccountId, CustomerId};
-use crate::types::{Cause, PageRequest};
+use crate::types::{Cause, EventType, PageRequest};
 
 rows!(customers: Customer, CustomerId => find, lock, find_all);
 
@@ -16,7 +16,7 @@ rows!(customers: Customer, CustomerId => find, lock, find_all);
 pub fn insert(connection: &mut PgConnection, cause: &Cause, customer: &Customer) -> QueryResult<()> {
     let insert = diesel::insert_into(customers::table).values(customer);
     let object = customer.object();
-    let events = events::of(cause, &[("customer.created", &object)]);
+    let events = events::of(cause, &[(EventType::CustomerCreated, &object)]);
     Together::new((Part::new("customer", insert),), events).execute(connection).map(drop)
 }
 
@@ -26,7 +26,7 @@ pub fn update(
     cause: &Cause,
     previous: &Customer,
     customer: &Customer,
-    event: Option<&'static str>,
+    event: Option<EventType>,
 ) -> QueryResult<()> {
     let update = update_row(customers::table, customer.account_id, customer.id, customer);
     let (previous, object) = (previous.full_object(), customer.full_object());

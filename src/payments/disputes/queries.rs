@@ -10,7 +10,7 @@ use crate::payments::balance::{self, BalanceTransaction};
 use crate::payments::charges::{self, Charge};
 use crate::schema::disputes;
 use crate::types::ids::{AccountId, ChargeId, DisputeId};
-use crate::types::{Cause, PageRequest};
+use crate::types::{Cause, EventType, PageRequest};
 
 rows!(disputes: Dispute, DisputeId => find, lock, find_all);
 
@@ -26,13 +26,13 @@ pub fn insert(
     let mark = charges::statements::update(charge);
     let object = dispute.object(&withdrawal.cloned().into_iter().collect::<Vec<_>>());
     let Some(withdrawal) = withdrawal else {
-        let events = events::of(cause, &[("charge.dispute.created", &object)]);
+        let events = events::of(cause, &[(EventType::ChargeDisputeCreated, &object)]);
         return Together::new((insert, mark), events).execute(connection).map(drop);
     };
     let ledger = balance::statements::insert(withdrawal);
     let events = events::of(
         cause,
-        &[("charge.dispute.created", &object), ("charge.dispute.funds_withdrawn", &object)],
+        &[(EventType::ChargeDisputeCreated, &object), (EventType::ChargeDisputeFundsWithdrawn, &object)],
     );
     Together::new((insert, mark, ledger), events).execute(connection).map(drop)
 }
@@ -50,13 +50,13 @@ pub fn close(
     let update = update_row(disputes::table, dispute.account_id, dispute.id, dispute);
     let update = Part::new("dispute", update);
     let Some(reinstated) = reinstated else {
-        let events = events::of(cause, &[("charge.dispute.closed", &object)]);
+        let events = events::of(cause, &[(EventType::ChargeDisputeClosed, &object)]);
         return Together::new((update,), events).execute(connection).map(drop);
     };
     let ledger = balance::statements::insert(reinstated);
     let events = events::of(
         cause,
-        &[("charge.dispute.closed", &object), ("charge.dispute.funds_reinstated", &object)],
+        &[(EventType::ChargeDisputeClosed, &object), (EventType::ChargeDisputeFundsReinstated, &object)],
     );
     Together::new((update, ledger), events).execute(connection).map(drop)
 }
@@ -71,7 +71,7 @@ pub fn update(
     let ledger = ledger(connection, dispute)?;
     let (previous, object) = (previous.object(&ledger), dispute.object(&ledger));
     let update = update_row(disputes::table, dispute.account_id, dispute.id, dispute);
-    let events = events::of_change(cause, &previous, &[("charge.dispute.updated", &object)]);
+    let events = events::of_change(cause, &previous, &[(EventType::ChargeDisputeUpdated, &object)]);
     Together::new((Part::new("dispute", update),), events).execute(connection).map(drop)
 }
 

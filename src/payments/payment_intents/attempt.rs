@@ -10,6 +10,7 @@ use crate::payments::balance::BalanceTransaction;
 use crate::payments::charges::{self, Charge};
 use crate::payments::payment_methods::{self, PaymentMethod};
 use crate::types::Cause;
+use crate::types::EventType;
 use crate::types::ids::ChargeId;
 
 /// What came of a confirmation, before it is written.
@@ -49,7 +50,7 @@ pub fn attempt(
     let price = (intent.amount, intent.currency);
     let capture = intent.captures_at_once();
     let (charge, movement) = charges::attempt(cause, price, &method, intent.charge_details(), capture)?;
-    let decline = charge.decline();
+    let decline = charge.decline;
     let intent = PaymentIntent {
         status: if movement.is_some() { Status::Succeeded } else { Status::RequiresCapture },
         amount_received: charge.amount_captured,
@@ -86,13 +87,13 @@ impl Attempt {
     }
 
     /// What happened, in order.
-    pub fn events(&self) -> Vec<(&'static str, Value)> {
+    pub fn events(&self) -> Vec<(EventType, Value)> {
         let charge = self.charge.iter().map(|charge| (charge.first_event(), charge.object()));
         let intent = match (&self.failure, self.intent.status) {
-            (Some(_), _) => "payment_intent.payment_failed",
-            (None, Status::RequiresAction) => "payment_intent.requires_action",
-            (None, Status::RequiresCapture) => "payment_intent.amount_capturable_updated",
-            (None, _) => "payment_intent.succeeded",
+            (Some(_), _) => EventType::PaymentIntentPaymentFailed,
+            (None, Status::RequiresAction) => EventType::PaymentIntentRequiresAction,
+            (None, Status::RequiresCapture) => EventType::PaymentIntentAmountCapturableUpdated,
+            (None, _) => EventType::PaymentIntentSucceeded,
         };
         charge.chain([(intent, self.intent.object())]).collect()
     }

@@ -3,7 +3,7 @@
 use diesel::pg::PgConnection;
 use serde_json::Value;
 
-use super::{PaymentIntent, Status};
+use super::{CaptureMethod, FutureUsage, PaymentIntent, Status};
 use crate::error::Error;
 use crate::payments::customers::{self};
 use crate::payments::payment_methods::{self, CreatePaymentMethod, Named, PaymentMethod};
@@ -18,8 +18,8 @@ use crate::wire::shared::Shipping;
 pub struct Details {
     pub customer: Option<CustomerId>,
     pub method: Update<Method>,
-    pub capture_method: Option<String>,
-    pub setup_future_usage: Update<String>,
+    pub capture_method: Option<CaptureMethod>,
+    pub setup_future_usage: Update<FutureUsage>,
     pub payment_method_options: Option<Value>,
     pub description: Update<String>,
     pub metadata: MetadataPatch,

@@ -5,7 +5,8 @@ use diesel::pg::PgConnection;
 use serde_json::{Value, json};
 
 use super::{
-    CaptureIntent, Confirmation, CreateIntent, Details, Failure, Filter, Method, PaymentIntent, UpdateIntent,
+    CancellationReason, CaptureIntent, CaptureMethod, Confirmation, ConfirmationMethod, CreateIntent,
+    Details, Failure, Filter, FutureUsage, Method, PaymentIntent, UpdateIntent,
 };
 use crate::answers;
 use crate::error::{Error, ErrorBody, quoted};
@@ -19,7 +20,13 @@ use crate::wire::{Expand, FromParameter, List, Parameter, Parameters, Params, Up
 
 const PATH: &str = "/v1/payment_intents";
 
-const CANCELLATION_REASONS: [&str; 4] = ["abandoned", "duplicate", "fraudulent", "requested_by_customer"];
+/// The reasons that a caller can give.
+const CANCELLATION_REASONS: [CancellationReason; 4] = [
+    CancellationReason::Abandoned,
+    CancellationReason::Duplicate,
+    CancellationReason::Fraudulent,
+    CancellationReason::RequestedByCustomer,
+];
 
 /// What changes nothing about a card payment here: data for tax authorities and card networks, Stripe's own checks for
 /// fraud, and how Stripe's libraries in a browser behave.
@@ -131,7 +138,7 @@ impl Parameters for CreateIntent {
                 "You cannot use both `automatic_payment_methods` and `payment_method_types`.",
             ));
         }
-        let confirmation_method = params.one_of("confirmation_method", &["automatic", "manual"])?;
+        let confirmation_method = params.one_of("confirmation_method", ConfirmationMethod::ALL)?;
         let is_confirmed = params.take("confirm")?.unwrap_or(false);
         for name in ["off_session", "error_on_requires_action", "return_url"] {
             if !is_confirmed && params.has(name) {
@@ -142,7 +149,7 @@ impl Parameters for CreateIntent {
         Ok(Self {
             amount,
             currency,
-            confirmation_method: confirmation_method.unwrap_or_else(|| "automatic".to_owned()),
+            confirmation_method: confirmation_method.unwrap_or(ConfirmationMethod::Automatic),
             // Empty: the caller says nothing of methods, and Stripe then enables the automatic ones.
             automatic_payment_methods: automatic.or_else(|| (!named_types).then(|| json!({}))),
             details: Details::read(params)?,
@@ -204,7 +211,7 @@ impl Parameters for CaptureIntent {
 }
 
 struct CancelIntent {
-    reason: Option<String>,
+    reason: Option<CancellationReason>,
 }
 
 impl Parameters for CancelIntent {
@@ -265,20 +272,12 @@ impl Details {
                 ));
             }
         };
-        let usage = params.update("setup_future_usage")?;
-        if matches!(&usage, Update::Set(usage) if !matches!(String::as_str(usage), "off_session" | "on_session"))
-        {
-            return Err(Error::invalid(
-                "setup_future_usage",
-                "Invalid setup_future_usage: must be one of off_session or on_session.",
-            ));
-        }
         let options = params.take::<MethodOptions>("payment_method_options")?;
         Ok(Self {
             customer: None,
             method,
-            capture_method: params.one_of("capture_method", &["automatic", "automatic_async", "manual"])?,
-            setup_future_usage: usage,
+            capture_method: params.one_of("capture_method", CaptureMethod::ALL)?,
+            setup_future_usage: params.update_one_of("setup_future_usage", FutureUsage::ALL)?,
             payment_method_options: options.map(|MethodOptions(object)| object),
             description: Update::Keep,
             metadata: MetadataPatch::Keep,
@@ -321,7 +320,7 @@ impl FromParameter for Automatic {
         let enabled: bool = params.need("enabled")?;
         let redirects = params.one_of("allow_redirects", &["always", "never"])?;
         params.finish()?;
-        let redirects = redirects.unwrap_or_else(|| "always".to_owned());
+        let redirects = redirects.unwrap_or("always");
         Ok(Self(json!({ "allow_redirects": redirects, "enabled": enabled })))
     }
 }
@@ -347,7 +346,7 @@ impl FromParameter for MethodOptions {
         }
         params.take_without_effect(&OTHER_METHODS);
         params.finish()?;
-        let secure = secure.unwrap_or_else(|| "automatic".to_owned());
+        let secure = secure.unwrap_or("automatic");
         Ok(Self(json!({ "card": { "request_three_d_secure": secure } })))
     }
 }

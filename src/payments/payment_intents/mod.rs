@@ -25,7 +25,8 @@ use crate::secrets::random_text;
 use crate::types::ids::{
     AccountId, ChargeId, CustomerId, PaymentIntentId, PaymentMethodId, RequestId, kinds,
 };
-use crate::types::{Amount, Cause, Currency, Metadata, MetadataPatch, Page};
+use crate::types::text_column;
+use crate::types::{Amount, Cause, Currency, EventType, Metadata, MetadataPatch, Page};
 use crate::wire::ids;
 use crate::wire::params::{self, patch_metadata};
 use crate::wire::shared::Shipping;
@@ -54,10 +55,10 @@ pub struct PaymentIntent {
     pub customer_id: Option<CustomerId>,
     pub payment_method_id: Option<PaymentMethodId>,
     pub latest_charge_id: Option<ChargeId>,
-    pub capture_method: String,
-    pub confirmation_method: String,
+    pub capture_method: CaptureMethod,
+    pub confirmation_method: ConfirmationMethod,
     pub client_secret: String,
-    pub setup_future_usage: Option<String>,
+    pub setup_future_usage: Option<FutureUsage>,
     pub automatic_payment_methods: Option<Value>,
     pub payment_method_options: Value,
     pub next_action: Option<Value>,
@@ -68,16 +69,54 @@ pub struct PaymentIntent {
     pub shipping: Option<Shipping>,
     pub statement_descriptor: Option<String>,
     pub statement_descriptor_suffix: Option<String>,
-    pub cancellation_reason: Option<String>,
+    pub cancellation_reason: Option<CancellationReason>,
     pub canceled_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
+}
+
+text_column! {
+    /// Whether a confirmation moves the money, or holds it for a capture.
+    pub enum CaptureMethod {
+        Automatic => "automatic",
+        /// What Stripe calls a capture that may follow later without another call. A card is captured at once here.
+        AutomaticAsync => "automatic_async",
+        Manual => "manual",
+    }
+}
+
+text_column! {
+    /// Whether only the account's server may confirm. It is shown as it was asked for, and restricts nothing here.
+    pub enum ConfirmationMethod {
+        Automatic => "automatic",
+        Manual => "manual",
+    }
+}
+
+text_column! {
+    /// That the customer keeps the payment method, and whether later payments find the cardholder there.
+    pub enum FutureUsage {
+        OffSession => "off_session",
+        OnSession => "on_session",
+    }
+}
+
+text_column! {
+    /// Why a payment intent was canceled.
+    pub enum CancellationReason {
+        Abandoned => "abandoned",
+        /// Its hold was over; no caller gives this reason.
+        Automatic => "automatic",
+        Duplicate => "duplicate",
+        Fraudulent => "fraudulent",
+        RequestedByCustomer => "requested_by_customer",
+    }
 }
 
 /// What a payment intent is asked to be.
 pub struct CreateIntent {
     pub amount: Amount,
     pub currency: Currency,
-    pub confirmation_method: String,
+    pub confirmation_method: ConfirmationMethod,
     pub automatic_payment_methods: Option<Value>,
     pub details: Details,
     /// To be confirmed in the same call.
@@ -130,7 +169,7 @@ pub fn create(
 ) -> Result<(PaymentIntent, Option<Failure>), Error> {
     let blank = blank(cause, &create)?;
     let (intent, method) = change(connection, cause, blank, create.details)?;
-    let created = ("payment_intent.created", intent.object());
+    let created = (EventType::PaymentIntentCreated, intent.object());
     match create.confirm {
         None => {
             queries::insert(connection, cause, &intent, None, vec![created])?;
@@ -266,7 +305,7 @@ pub fn cancel(
     connection: &mut PgConnection,
     cause: &Cause,
     id: &str,
-    reason: Option<String>,
+    reason: Option<CancellationReason>,
 ) -> Result<PaymentIntent, Error> {
     // Ends the race of a cancellation with a confirmation or a capture: the second finds the intent decided.
     let intent = lock(connection, cause, id)?;
@@ -278,7 +317,13 @@ pub fn cancel(
         return Ok(intent);
     }
     let intent = intent.canceled(cause.now, reason);
-    queries::update(connection, cause, &intent, None, vec![("payment_intent.canceled", intent.object())])?;
+    queries::update(
+        connection,
+        cause,
+        &intent,
+        None,
+        vec![(EventType::PaymentIntentCanceled, intent.object())],
+    )?;
     Ok(intent)
 }
 
@@ -336,8 +381,8 @@ pub fn expire_one(
     let Some(intent) = queries::lock_expired(connection, before)? else { return Ok(None) };
     let cause = Cause::of_the_service(intent.account_id, now);
     let charge = lock_charge(connection, &cause, &intent)?.released();
-    let intent = intent.canceled(now, Some("automatic".to_owned()));
-    queries::update_released(connection, &cause, &intent, &charge, &["charge.expired"])?;
+    let intent = intent.canceled(now, Some(CancellationReason::Automatic));
+    queries::update_released(connection, &cause, &intent, &charge, &[EventType::ChargeExpired])?;
     Ok(Some(intent.id))
 }
 
@@ -370,8 +415,8 @@ fn blank(cause: &Cause, create: &CreateIntent) -> Result<PaymentIntent, Error> {
         customer_id: None,
         payment_method_id: None,
         latest_charge_id: None,
-        capture_method: "automatic_async".to_owned(),
-        confirmation_method: create.confirmation_method.clone(),
+        capture_method: CaptureMethod::AutomaticAsync,
+        confirmation_method: create.confirmation_method,
         client_secret: random_text(12),
         setup_future_usage: None,
         automatic_payment_methods: create.automatic_payment_methods.clone(),
@@ -417,7 +462,7 @@ impl PaymentIntent {
 
     /// Whether a confirmation moves the money, or only holds it.
     pub fn captures_at_once(&self) -> bool {
-        self.capture_method != "manual"
+        self.capture_method != CaptureMethod::Manual
     }
 
     /// What each charge of this intent says.
@@ -479,7 +524,7 @@ impl PaymentIntent {
         }
     }
 
-    fn canceled(self, now: DateTime<Utc>, reason: Option<String>) -> Self {
+    fn canceled(self, now: DateTime<Utc>, reason: Option<CancellationReason>) -> Self {
         Self {
             status: Status::Canceled,
             next_action: None,

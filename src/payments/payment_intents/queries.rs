@@ -13,7 +13,7 @@ use crate::payments::balance::{self, BalanceTransaction};
 use crate::payments::charges::{self, Charge};
 use crate::schema::{charges as charge_rows, payment_intents};
 use crate::types::ids::{AccountId, PaymentIntentId};
-use crate::types::{Cause, PageRequest};
+use crate::types::{Cause, EventType, PageRequest};
 
 rows!(payment_intents: PaymentIntent, PaymentIntentId => find, lock, find_all);
 
@@ -21,7 +21,7 @@ rows!(payment_intents: PaymentIntent, PaymentIntentId => find, lock, find_all);
 pub type Money<'a> = (&'a Charge, Option<&'a BalanceTransaction>);
 
 /// What happened, in order.
-type Happened = Vec<(&'static str, Value)>;
+type Happened = Vec<(EventType, Value)>;
 
 /// Inserts an intent with what came of its confirmation and all events, in one statement.
 pub fn insert(
@@ -53,7 +53,7 @@ fn write<Statement: QueryFragment<Pg> + QueryId>(
     money: Option<Money<'_>>,
     happened: Happened,
 ) -> QueryResult<()> {
-    let happened: Vec<(&'static str, &Value)> =
+    let happened: Vec<(EventType, &Value)> =
         happened.iter().map(|(event, object)| (*event, object)).collect();
     let events = events::of(cause, &happened);
     let Some((charge, movement)) = money else {
@@ -76,7 +76,8 @@ pub fn update_captured(
     movement: &BalanceTransaction,
 ) -> QueryResult<()> {
     let (charge_object, intent_object) = (charge.object(), intent.object());
-    let happened = [("charge.captured", &charge_object), ("payment_intent.succeeded", &intent_object)];
+    let happened =
+        [(EventType::ChargeCaptured, &charge_object), (EventType::PaymentIntentSucceeded, &intent_object)];
     let events = events::of(cause, &happened);
     let parts =
         (statement(intent), charges::statements::update(charge), balance::statements::insert(movement));
@@ -89,11 +90,11 @@ pub fn update_released(
     cause: &Cause,
     intent: &PaymentIntent,
     charge: &Charge,
-    of_charge: &[&'static str],
+    of_charge: &[EventType],
 ) -> QueryResult<()> {
     let (charge_object, intent_object) = (charge.object(), intent.object());
     let told = of_charge.iter().map(|event| (*event, &charge_object));
-    let happened: Vec<_> = told.chain([("payment_intent.canceled", &intent_object)]).collect();
+    let happened: Vec<_> = told.chain([(EventType::PaymentIntentCanceled, &intent_object)]).collect();
     let parts = (statement(intent), charges::statements::update(charge));
     Together::new(parts, events::of(cause, &happened)).execute(connection).map(drop)
 }

@@ -22,7 +22,7 @@ use crate::card_network::{self, TestCard};
 use crate::error::Error;
 use crate::schema::payment_methods;
 use crate::types::ids::{AccountId, CardId, CustomerId, PaymentMethodId, RequestId, TokenId, kinds};
-use crate::types::{Cause, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
+use crate::types::{Cause, EventType, Id, Kind, Metadata, MetadataPatch, Page, PageRequest};
 use crate::wire::directory::SUBLIST_ROWS;
 use crate::wire::params::patch_metadata;
 use crate::wire::{List, ids};
@@ -162,7 +162,7 @@ pub fn update(
         metadata: patch_metadata(&method.metadata, &update.metadata)?,
         ..method
     };
-    queries::update(connection, cause, &previous, &method, "payment_method.updated")?;
+    queries::update(connection, cause, &previous, &method, EventType::PaymentMethodUpdated)?;
     Ok(method)
 }
 
@@ -347,7 +347,7 @@ pub fn attach_to(
     card_network::save(method.test_card()?)?;
     let previous = method;
     let method = PaymentMethod { customer_id: Some(customer), ..previous.clone() };
-    queries::update(connection, cause, &previous, &method, "payment_method.attached")?;
+    queries::update(connection, cause, &previous, &method, EventType::PaymentMethodAttached)?;
     Ok(method)
 }
 
@@ -371,7 +371,7 @@ pub fn store_detached(
     attached: PaymentMethod,
 ) -> QueryResult<PaymentMethod> {
     let method = PaymentMethod { customer_id: None, detached_at: Some(cause.now), ..attached.clone() };
-    queries::update(connection, cause, &attached, &method, "payment_method.detached")?;
+    queries::update(connection, cause, &attached, &method, EventType::PaymentMethodDetached)?;
     Ok(method)
 }
 

@@ -9,7 +9,7 @@ use crate::db::{NewestOfEach, Part, Together, page_of, rows, update_row};
 use crate::events;
 use crate::schema::{charges, payment_methods};
 use crate::types::ids::{AccountId, CustomerId, PaymentMethodId};
-use crate::types::{Cause, PageRequest};
+use crate::types::{Cause, EventType, PageRequest};
 
 rows!(payment_methods: PaymentMethod, PaymentMethodId => find, lock, find_all);
 
@@ -25,7 +25,7 @@ pub fn insert_attached(
 ) -> QueryResult<()> {
     let insert = diesel::insert_into(payment_methods::table).values(method);
     let object = method.object();
-    let events = events::of(cause, &[("payment_method.attached", &object)]);
+    let events = events::of(cause, &[(EventType::PaymentMethodAttached, &object)]);
     Together::new((Part::new("method", insert),), events).execute(connection).map(drop)
 }
 
@@ -35,7 +35,7 @@ pub fn update(
     cause: &Cause,
     previous: &PaymentMethod,
     method: &PaymentMethod,
-    event: &'static str,
+    event: EventType,
 ) -> QueryResult<()> {
     let update = update_row(payment_methods::table, method.account_id, method.id, method);
     let (previous, object) = (previous.object(), method.object());

@@ -2,7 +2,7 @@
 
 use actix_web::web::{self, Path};
 
-use super::{CreateRefund, Filter, Refunded};
+use super::{CreateRefund, Filter, Reason, Refunded};
 use crate::answers;
 use crate::error::Error;
 use crate::http::{Db, Payload, Policy, Route, Tx};
@@ -13,8 +13,6 @@ use crate::types::ids::kinds;
 use crate::wire::{List, Nothing, Parameters, Params};
 
 const PATH: &str = "/v1/refunds";
-
-const REASONS: [&str; 3] = ["duplicate", "fraudulent", "requested_by_customer"];
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -47,7 +45,7 @@ impl Parameters for CreateRefund {
         };
         // Stripe writes to this address only about refunds that need more than a card.
         params.take_without_effect(&["instructions_email"]);
-        let reason = params.one_of("reason", &REASONS)?;
+        let reason = params.one_of("reason", Reason::ALL)?;
         Ok(Self { of, amount: params.take("amount")?, reason, metadata: params.new_metadata()? })
     }
 }

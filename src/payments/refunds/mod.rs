@@ -46,7 +46,7 @@ pub struct Refund {
     pub balance_transaction_id: Option<BalanceTransactionId>,
     /// The row that brought the money back, if it failed.
     pub failure_balance_transaction_id: Option<BalanceTransactionId>,
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     pub metadata: Metadata,
     pub created_at: DateTime<Utc>,
 }
@@ -62,12 +62,21 @@ text_column! {
     }
 }
 
+text_column! {
+    /// Why the account moves the money back.
+    pub enum Reason {
+        Duplicate => "duplicate",
+        Fraudulent => "fraudulent",
+        RequestedByCustomer => "requested_by_customer",
+    }
+}
+
 /// What a refund is asked to be.
 pub struct CreateRefund {
     pub of: Refunded,
     /// What is left of the charge, if none is given.
     pub amount: Option<i64>,
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     pub metadata: Metadata,
 }
 

@@ -11,7 +11,7 @@ use crate::payments::balance::{self, BalanceTransaction};
 use crate::payments::charges::{self, Charge};
 use crate::schema::refunds;
 use crate::types::ids::{AccountId, RefundId};
-use crate::types::{Cause, PageRequest};
+use crate::types::{Cause, EventType, PageRequest};
 
 rows!(refunds: Refund, RefundId => find, lock, find_all);
 
@@ -25,7 +25,7 @@ pub fn insert(
 ) -> QueryResult<()> {
     let insert = Part::new("refund", diesel::insert_into(refunds::table).values(refund));
     let (refund_object, charge_object) = (refund.object(), charge.object());
-    let happened = [("refund.created", &refund_object), ("charge.refunded", &charge_object)];
+    let happened = [(EventType::RefundCreated, &refund_object), (EventType::ChargeRefunded, &charge_object)];
     let (events, charge) = (events::of(cause, &happened), charges::statements::update(charge));
     let Some(movement) = movement else {
         return Together::new((insert, charge), events).execute(connection).map(drop);
@@ -43,7 +43,7 @@ pub fn update(
 ) -> QueryResult<()> {
     let update = update_row(refunds::table, refund.account_id, refund.id, refund);
     let (previous, object) = (previous.object(), refund.object());
-    let events = events::of_change(cause, &previous, &[("refund.updated", &object)]);
+    let events = events::of_change(cause, &previous, &[(EventType::RefundUpdated, &object)]);
     Together::new((Part::new("refund", update),), events).execute(connection).map(drop)
 }
 
@@ -59,7 +59,7 @@ pub fn update_failed(
 ) -> QueryResult<()> {
     let update = update_row(refunds::table, refund.account_id, refund.id, refund);
     let (previous, object) = (previous.object(), refund.object());
-    let happened = [("refund.updated", &object), ("refund.failed", &object)];
+    let happened = [(EventType::RefundUpdated, &object), (EventType::RefundFailed, &object)];
     let events = events::of_change(cause, &previous, &happened);
     let (ledger, charge) = (balance::statements::insert(movement), charges::statements::update(charge));
     let parts = (Part::new("refund", update), ledger, charge);

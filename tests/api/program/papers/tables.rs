@@ -144,7 +144,7 @@ fn the_test_cards_of_the_papers_are_those_of_the_program() {
             let outcome = match card_network::authorise(card) {
                 Authorisation::Approved => "paid",
                 Authorisation::Declined(Decline::AuthenticationRequired) => "requires_action",
-                Authorisation::Declined(decline) => decline.decline_code(),
+                Authorisation::Declined(decline) => decline.as_str(),
             };
             assert!(cells[2].contains(outcome), "{row}");
             told.push(name);
