@@ -36,7 +36,12 @@ impl ResponseError for Error {
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.status_code());
         answer.content_type("application/json");
-        answer.insert_header(("Stripe-Should-Retry", (self.row().retry == Retry::SameKey).to_string()));
+        let is_retried = self.row().retry == Retry::SameKey;
+        answer.insert_header(("Stripe-Should-Retry", is_retried.to_string()));
+        if is_retried {
+            // The Node SDK retries on another connection and leaves this one open, which keeps its process alive.
+            answer.force_close();
+        }
         match self {
             Error::CredentialsMissing | Error::CredentialsUnknown(_) | Error::CredentialsPublishable(_) => {
                 answer.insert_header((header::WWW_AUTHENTICATE, r#"Bearer realm="oncepay""#));
@@ -44,12 +49,7 @@ impl ResponseError for Error {
             Error::MethodNotAllowed { allow, .. } => {
                 answer.insert_header((header::ALLOW, allow.as_str()));
             }
-            // An SDK that retries opens another connection for it, and this one would be left open.
-            Error::KeyInUse(_) => {
-                answer.insert_header((header::RETRY_AFTER, "1"));
-                answer.force_close();
-            }
-            Error::Unavailable(_) | Error::OutcomeUnknown { keyed: true, .. } => {
+            Error::KeyInUse(_) | Error::Unavailable(_) | Error::OutcomeUnknown { keyed: true, .. } => {
                 answer.insert_header((header::RETRY_AFTER, "1"));
             }
             Error::NoRoom(_) => {

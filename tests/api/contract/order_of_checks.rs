@@ -258,6 +258,9 @@ fn assert_advice(reply: &Reply, what: &str) {
     assert_eq!(error["retry"], expected, "{what}: {error}");
     let header = if expected == "same_key" { "true" } else { "false" };
     assert_eq!(reply.header("Stripe-Should-Retry"), Some(header), "{what}");
+    if expected == "same_key" {
+        assert_eq!(reply.header("Connection"), Some("close"), "{what}");
+    }
     let error_type = match reply.status {
         402 => "card_error",
         500.. => "api_error",
